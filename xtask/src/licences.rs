@@ -18,14 +18,26 @@ pub(crate) fn check() -> Result<()> {
         .current_dir(steps::root())
         .output()
         .context("could not start `cargo metadata`")?;
-    ensure!(out.status.success(), "`cargo metadata` failed:\n{}", String::from_utf8_lossy(&out.stderr));
+    ensure!(
+        out.status.success(),
+        "`cargo metadata` failed:\n{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
     let metadata: Value = serde_json::from_slice(&out.stdout)?;
-    let packages = metadata["packages"].as_array().context("`cargo metadata` lists no packages")?;
+    let packages = metadata["packages"]
+        .as_array()
+        .context("`cargo metadata` lists no packages")?;
     let mut faults = Vec::new();
     for package in packages {
         let name = format!("{} {}", text(&package["name"]), text(&package["version"]));
-        if package["source"].as_str().is_some_and(|source| !source.starts_with("registry+")) {
-            faults.push(format!("{name}: comes from {}, not from the registry", package["source"]));
+        if package["source"]
+            .as_str()
+            .is_some_and(|source| !source.starts_with("registry+"))
+        {
+            faults.push(format!(
+                "{name}: comes from {}, not from the registry",
+                package["source"]
+            ));
         }
         let licence = text(&package["license"]);
         if licence.is_empty() {
@@ -36,8 +48,15 @@ pub(crate) fn check() -> Result<()> {
             faults.push(format!("{name}: `{licence}` is not allowed by deny.toml"));
         }
     }
-    ensure!(faults.is_empty(), "deny.toml is not kept:\n  {}", faults.join("\n  "));
-    println!("▸ licences and sources of {} crates: as deny.toml allows", packages.len());
+    ensure!(
+        faults.is_empty(),
+        "deny.toml is not kept:\n  {}",
+        faults.join("\n  ")
+    );
+    println!(
+        "▸ licences and sources of {} crates: as deny.toml allows",
+        packages.len()
+    );
     Ok(())
 }
 
@@ -47,13 +66,23 @@ fn text(value: &Value) -> &str {
 
 fn allowed() -> Result<BTreeSet<String>> {
     let rules: toml::Table = std::fs::read_to_string(steps::root().join("deny.toml"))?.parse()?;
-    let list = rules.get("licenses").and_then(|table| table.get("allow")).and_then(toml::Value::as_array);
-    Ok(list.context("deny.toml has no [licenses] allow")?.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect())
+    let list = rules
+        .get("licenses")
+        .and_then(|table| table.get("allow"))
+        .and_then(toml::Value::as_array);
+    Ok(list
+        .context("deny.toml has no [licenses] allow")?
+        .iter()
+        .filter_map(|id| id.as_str().map(str::to_owned))
+        .collect())
 }
 
 /// Whether an SPDX expression can be met by the allowed licences; `A/B` is the old spelling of `A OR B`.
 fn satisfied(expression: &str, allowed: &BTreeSet<String>) -> bool {
-    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
+    let spaced = expression
+        .replace('/', " OR ")
+        .replace('(', " ( ")
+        .replace(')', " ) ");
     let mut words = spaced.split_whitespace().peekable();
     any(&mut words, allowed)
 }

@@ -29,7 +29,11 @@ impl PartRef {
     /// Describes `bytes` under a content-bearing name.
     pub fn of(stem: &str, bytes: &[u8]) -> Self {
         let sha256 = sha256_hex(bytes);
-        Self { file: part_name(stem, &sha256), bytes: bytes.len() as u64, sha256 }
+        Self {
+            file: part_name(stem, &sha256),
+            bytes: bytes.len() as u64,
+            sha256,
+        }
     }
 
     /// Whether `bytes` are the part that was promised.
@@ -54,7 +58,9 @@ impl PartRef {
 
     fn validate(&self) -> Result<(), BundleError> {
         if !is_plain_name(&self.file) {
-            return Err(BundleError::UnsafeName { file: self.file.clone() });
+            return Err(BundleError::UnsafeName {
+                file: self.file.clone(),
+            });
         }
         if self.bytes > MAX_PART_BYTES {
             return Err(BundleError::Length {
@@ -120,22 +126,39 @@ impl Manifest {
         };
         let head: Head = serde_json::from_slice(json).map_err(fault)?;
         if head.format != FORMAT {
-            return Err(BundleError::Format { found: head.format, expected: FORMAT });
+            return Err(BundleError::Format {
+                found: head.format,
+                expected: FORMAT,
+            });
         }
         if head.version != VERSION {
-            return Err(BundleError::Version { found: head.version, expected: VERSION });
+            return Err(BundleError::Version {
+                found: head.version,
+                expected: VERSION,
+            });
         }
         let manifest: Self = serde_json::from_slice(json).map_err(fault)?;
         for part in manifest.parts() {
             part.validate()?;
         }
-        let mut claimed: Vec<u32> = manifest.shards.iter().flat_map(|shard| shard.clusters.iter().copied()).collect();
+        let mut claimed: Vec<u32> = manifest
+            .shards
+            .iter()
+            .flat_map(|shard| shard.clusters.iter().copied())
+            .collect();
         claimed.sort_unstable();
         let twice = claimed.windows(2).any(|pair| pair[0] == pair[1]);
-        if twice || claimed.last().is_some_and(|&last| u64::from(last) >= manifest.clusters) {
+        if twice
+            || claimed
+                .last()
+                .is_some_and(|&last| u64::from(last) >= manifest.clusters)
+        {
             return Err(BundleError::Json {
                 part: "manifest.json".into(),
-                fault: format!("`shards` must name each of the {} clusters at most once", manifest.clusters),
+                fault: format!(
+                    "`shards` must name each of the {} clusters at most once",
+                    manifest.clusters
+                ),
             });
         }
         Ok(manifest)
@@ -143,12 +166,16 @@ impl Manifest {
 
     /// Every part, core first.
     pub fn parts(&self) -> impl Iterator<Item = &PartRef> {
-        self.core.values().chain(self.shards.iter().map(|shard| &shard.part))
+        self.core
+            .values()
+            .chain(self.shards.iter().map(|shard| &shard.part))
     }
 
     /// The core part of this role.
     pub fn core_part(&self, role: &str) -> Result<&PartRef, BundleError> {
-        self.core.get(role).ok_or_else(|| BundleError::MissingPart { part: role.into() })
+        self.core
+            .get(role)
+            .ok_or_else(|| BundleError::MissingPart { part: role.into() })
     }
 
     /// Bytes that must be there before the first text can be tagged.
@@ -165,10 +192,12 @@ pub fn part_name(stem: &str, sha256: &str) -> String {
 /// Lower-case hexadecimal SHA-256.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        write!(hex, "{byte:02x}").expect("writing to a string cannot fail");
-        hex
-    })
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::with_capacity(64), |mut hex, byte| {
+            write!(hex, "{byte:02x}").expect("writing to a string cannot fail");
+            hex
+        })
 }
 
 /// A file name without any way out of its folder.
@@ -176,7 +205,9 @@ fn is_plain_name(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 128
         && !name.starts_with('.')
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
 #[cfg(test)]
@@ -197,7 +228,10 @@ mod tests {
             metrics: BTreeMap::new(),
             licence_notes: vec![],
             core: BTreeMap::from([("labels".into(), PartRef::of("labels", b"abc"))]),
-            shards: vec![ShardRef { clusters: vec![0, 1], part: PartRef::of("rankers-0", b"xyz") }],
+            shards: vec![ShardRef {
+                clusters: vec![0, 1],
+                part: PartRef::of("rankers-0", b"xyz"),
+            }],
         }
     }
 
@@ -210,7 +244,10 @@ mod tests {
     #[test]
     fn a_part_is_known_by_its_bytes() {
         let part = PartRef::of("labels", b"abc");
-        assert_eq!(part.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(
+            part.sha256,
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
         assert_eq!(part.file, "labels-ba7816bf8f01cfea.bin");
         part.check(b"abc").unwrap();
         assert!(matches!(part.check(b"abd"), Err(BundleError::Checksum { .. })));
@@ -220,16 +257,34 @@ mod tests {
     #[test]
     fn another_version_is_refused_by_its_number() {
         let json = br#"{"format":"gnnxml-bundle","version":7}"#;
-        assert_eq!(Manifest::parse(json), Err(BundleError::Version { found: 7, expected: VERSION }));
+        assert_eq!(
+            Manifest::parse(json),
+            Err(BundleError::Version {
+                found: 7,
+                expected: VERSION
+            })
+        );
     }
 
     #[test]
     fn a_part_outside_the_folder_is_refused() {
-        for bad in ["../secret", "/etc/passwd", "a/b", "a\\b", ".hidden", "", "a\0b", "C:x"] {
+        for bad in [
+            "../secret",
+            "/etc/passwd",
+            "a/b",
+            "a\\b",
+            ".hidden",
+            "",
+            "a\0b",
+            "C:x",
+        ] {
             let mut manifest = manifest();
             manifest.core.get_mut("labels").unwrap().file = bad.into();
             let json = serde_json::to_vec(&manifest).unwrap();
-            assert!(matches!(Manifest::parse(&json), Err(BundleError::UnsafeName { .. })), "{bad:?}");
+            assert!(
+                matches!(Manifest::parse(&json), Err(BundleError::UnsafeName { .. })),
+                "{bad:?}"
+            );
         }
     }
 

@@ -118,7 +118,14 @@ impl<'a> Reader<'a> {
     /// Checks that nothing is left.
     pub fn finish(self) -> Result<(), BundleError> {
         let extra = self.bytes.len() - self.at;
-        if extra == 0 { Ok(()) } else { Err(BundleError::Trailing { part: self.part.into(), extra }) }
+        if extra == 0 {
+            Ok(())
+        } else {
+            Err(BundleError::Trailing {
+                part: self.part.into(),
+                extra,
+            })
+        }
     }
 
     /// An error about the value just read.
@@ -127,7 +134,13 @@ impl<'a> Reader<'a> {
     }
 
     fn value(&self, at: usize, what: &'static str, found: String, expected: &str) -> BundleError {
-        BundleError::Value { part: self.part.into(), at, what, found, expected: expected.into() }
+        BundleError::Value {
+            part: self.part.into(),
+            at,
+            what,
+            found,
+            expected: expected.into(),
+        }
     }
 
     fn take(&mut self, length: usize, what: &'static str) -> Result<&'a [u8], BundleError> {
@@ -167,7 +180,12 @@ impl<'a> Reader<'a> {
                 return Ok(value);
             }
         }
-        Err(self.value(start, what, "a number of more than 64 bits".into(), "at most ten bytes"))
+        Err(self.value(
+            start,
+            what,
+            "a number of more than 64 bits".into(),
+            "at most ten bytes",
+        ))
     }
 
     pub fn u32(&mut self, what: &'static str) -> Result<u32, BundleError> {
@@ -213,8 +231,10 @@ impl<'a> Reader<'a> {
         let count = self.count(4, what)?;
         let start = self.at;
         let raw = self.take(4 * count, what)?;
-        let values: Vec<f32> =
-            raw.chunks_exact(4).map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]])).collect();
+        let values: Vec<f32> = raw
+            .chunks_exact(4)
+            .map(|four| f32::from_le_bytes([four[0], four[1], four[2], four[3]]))
+            .collect();
         match values.iter().position(|value| !value.is_finite()) {
             Some(bad) => Err(self.value(start + 4 * bad, what, values[bad].to_string(), "a finite number")),
             None => Ok(values),
@@ -261,7 +281,10 @@ mod tests {
         assert_eq!(reader.string("c").unwrap(), "Grüße");
         assert_eq!(reader.i8s("d").unwrap(), &[-128, 0, 127]);
         assert_eq!(reader.f32s("e").unwrap(), &[1.5, -0.25]);
-        assert_eq!(reader.ascending(u32::MAX, "f").unwrap(), &[0, 1, 5, 4_000_000_000]);
+        assert_eq!(
+            reader.ascending(u32::MAX, "f").unwrap(),
+            &[0, 1, 5, 4_000_000_000]
+        );
         reader.finish().unwrap();
     }
 
@@ -271,7 +294,10 @@ mod tests {
         writer.varint(u64::MAX / 2);
         let bytes = writer.finish();
         let mut reader = Reader::new("test", &bytes, *b"TEST").unwrap();
-        assert!(matches!(reader.f32s("weights"), Err(BundleError::Truncated { .. })));
+        assert!(matches!(
+            reader.f32s("weights"),
+            Err(BundleError::Truncated { .. })
+        ));
     }
 
     #[test]
