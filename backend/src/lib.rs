@@ -4,6 +4,7 @@
 //! Start reading at [`cli`], which calls every other room.
 
 pub mod cli;
+pub mod collective;
 pub mod data;
 pub mod encoder;
 pub mod evaluate;

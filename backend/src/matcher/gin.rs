@@ -1,0 +1,589 @@
+//! The bilateral network on the CPU: loss and gradient of a few pairs in one pass, by hand.
+//!
+//! The same function as [`super::composed`], which candle differentiates; a test holds the two together. Fused because candle's
+//! element-wise passes and allocations cost more than the products: here each vertex row is normalised, shifted and cut while it is in the
+//! cache, sums over neighbours walk their lists, and every buffer is kept for the next step.
+//!
+//! For a layer with p = H·W₁ᵀ, M = (1+ε)p + A·p, y = ReLU(g₁·M̂ + s₁), q = y·W₂ᵀ, H' = ReLU(g₂·q̂ + s₂), hats for the normalised rows:
+//!
+//! ```text
+//! ∂W₂ = ∂qᵀ·y      ∂y = ∂q·W₂
+//! ∂p  = (1+ε)∂M + Aᵀ·∂M      ∂ε = Σ ∂M∘p
+//! ∂W₁ = ∂pᵀ·H      ∂H = ∂p·W₁
+//! ∂x  = (∂x̂ − mean(∂x̂) − x̂·mean(∂x̂∘x̂))/σ   for a normalised row x̂ = (x − μ)/σ
+//! ```
+
+use gnnxml_shared::model::matcher::{MatcherConfig, NORM_EPSILON};
+
+use super::batch::{Shard, Side, Sparse};
+use super::layout::{BranchSlots, LayerSlots, Layout};
+use super::sgemm::{Matrix, add_transposed_times, times, times_transposed};
+use super::{Losses, Moment};
+
+/// What a layer keeps for its gradient.
+#[derive(Debug, Default)]
+struct LayerTape {
+    p: Vec<f32>,
+    hat1: Vec<f32>,
+    sigma1: Vec<f32>,
+    y: Vec<f32>,
+    hat2: Vec<f32>,
+    sigma2: Vec<f32>,
+    h: Vec<f32>,
+}
+
+#[derive(Debug, Default)]
+struct SideTape {
+    x: Vec<f32>,
+    layers: Vec<LayerTape>,
+    /// h_G after dropout, document × read-out.
+    readout: Vec<f32>,
+    mask: Vec<f32>,
+    logits: Vec<f32>,
+}
+
+/// Buffers of one shard, kept between steps.
+#[derive(Debug, Default)]
+pub(super) struct Workspace {
+    sides: Vec<SideTape>,
+    dz: Vec<f32>,
+    upper: Vec<f32>,
+    lower: Vec<f32>,
+    dreadout: Vec<f32>,
+}
+
+/// What a shard's pass needs besides the shard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Network<'a> {
+    pub(super) config: &'a MatcherConfig,
+    pub(super) layout: &'a Layout,
+    pub(super) dense: &'a [f32],
+    /// The embedding's rows of the batch's words.
+    pub(super) words: &'a [f32],
+    pub(super) moment: Moment,
+}
+
+/// Loss sums over the shard's pairs; adds their gradient, divided by `moment.pairs`, to `gradient`, and writes that of the embedded columns
+/// of each side's x to `embedded`.
+#[inline(always)]
+pub(super) fn shard_pass(
+    network: Network<'_>,
+    shard: &Shard,
+    first_pair: usize,
+    space: &mut Workspace,
+    gradient: &mut [f32],
+    embedded: &mut [&mut [f32]],
+) -> Losses {
+    space.sides.resize_with(shard.sides.len(), SideTape::default);
+    for (number, (side, tape)) in shard.sides.iter().zip(&mut space.sides).enumerate() {
+        forward(network, number, side, first_pair, tape);
+    }
+    let losses = loss(network, shard, space);
+    for (number, side) in shard.sides.iter().enumerate() {
+        backward(network, number, side, space, gradient, embedded[number]);
+    }
+    losses
+}
+
+/// z of every pair, both sides forward only; document × cluster.
+#[inline(always)]
+pub(super) fn shard_logits(network: Network<'_>, shard: &Shard, space: &mut Workspace) -> Vec<f32> {
+    space.sides.resize_with(shard.sides.len(), SideTape::default);
+    let shares = network.moment.shares(shard.sides.len());
+    let mut mixed = vec![0.0; shard.pairs() * network.config.clusters];
+    for (number, (side, tape)) in shard.sides.iter().zip(&mut space.sides).enumerate() {
+        forward(network, number, side, 0, tape);
+        add_scaled(&mut mixed, &tape.logits, shares[number]);
+    }
+    mixed
+}
+
+#[inline(always)]
+fn forward(network: Network<'_>, number: usize, side: &Side, first_pair: usize, tape: &mut SideTape) {
+    let Network {
+        config,
+        layout,
+        dense,
+        words,
+        moment,
+    } = network;
+    let branch = &layout.branches[number];
+    let (rows, width, d, e) = (
+        side.rows(),
+        config.input_width(),
+        config.width,
+        config.embedding_width(),
+    );
+    resize(&mut tape.x, rows * width);
+    for v in 0..rows {
+        let (features, embedded) = tape.x[v * width..(v + 1) * width].split_at_mut(d);
+        features.copy_from_slice(&side.features[v * d..(v + 1) * d]);
+        embedded.fill(0.0);
+        for (word, weight) in side.bag.row(v) {
+            add_scaled(embedded, &words[word * e..(word + 1) * e], weight);
+        }
+    }
+    tape.layers.resize_with(branch.layers.len(), LayerTape::default);
+    for k in 0..branch.layers.len() {
+        let (below, at) = tape.layers.split_at_mut(k);
+        let input = below.last().map_or(&tape.x[..], |layer| &layer.h[..]);
+        layer_forward(config, &branch.layers[k], dense, side, input, &mut at[0]);
+    }
+    let total = config.readout_width();
+    resize(&mut tape.readout, side.documents * total);
+    let mut column = 0;
+    for k in read_layers(config) {
+        let (h, width) = match k {
+            0 => (&tape.x, width),
+            k => (&tape.layers[k - 1].h, config.hidden),
+        };
+        for document in 0..side.documents {
+            let out = &mut tape.readout[document * total + column..][..width];
+            out.fill(0.0);
+            for (v, factor) in side.readout.row(document) {
+                add_scaled(out, &h[v * width..(v + 1) * width], factor);
+            }
+        }
+        column += width;
+    }
+    if config.dropout > 0.0 && moment.training {
+        dropout_mask(config, moment, number, first_pair, side.documents, &mut tape.mask);
+        for (value, mask) in tape.readout.iter_mut().zip(&tape.mask) {
+            *value *= mask;
+        }
+    } else {
+        tape.mask.clear();
+    }
+    resize(&mut tape.logits, side.documents * config.clusters);
+    let head = Matrix::new(branch.head.of(dense), config.clusters, total);
+    times_transposed(
+        &mut tape.logits,
+        Matrix::new(&tape.readout, side.documents, total),
+        head,
+        false,
+    );
+    let bias = branch.bias.of(dense);
+    for row in tape.logits.chunks_exact_mut(config.clusters) {
+        add_scaled(row, bias, 1.0);
+    }
+}
+
+/// The layers whose read-out is in h_G.
+pub(super) fn read_layers(config: &MatcherConfig) -> std::ops::RangeInclusive<usize> {
+    let from = if config.reads_all_layers() {
+        0
+    } else {
+        config.depth()
+    };
+    from..=config.depth()
+}
+
+#[inline(always)]
+fn layer_forward(
+    config: &MatcherConfig,
+    slots: &LayerSlots,
+    dense: &[f32],
+    side: &Side,
+    input: &[f32],
+    tape: &mut LayerTape,
+) {
+    let (rows, hidden) = (side.rows(), config.hidden);
+    for buffer in [
+        &mut tape.p,
+        &mut tape.hat1,
+        &mut tape.y,
+        &mut tape.hat2,
+        &mut tape.h,
+    ] {
+        resize(buffer, rows * hidden);
+    }
+    resize(&mut tape.sigma1, rows);
+    resize(&mut tape.sigma2, rows);
+    let w1 = Matrix::new(slots.w1.of(dense), hidden, slots.inputs);
+    times_transposed(&mut tape.p, Matrix::new(input, rows, slots.inputs), w1, false);
+    let own = 1.0 + slots.epsilon.of(dense)[0];
+    let (gain, shift) = (slots.gain1.of(dense), slots.shift1.of(dense));
+    for v in 0..rows {
+        let range = v * hidden..(v + 1) * hidden;
+        let hat = &mut tape.hat1[range.clone()];
+        for (m, p) in hat.iter_mut().zip(&tape.p[range.clone()]) {
+            *m = own * p;
+        }
+        for (u, weight) in side.messages.row(v) {
+            add_scaled(hat, &tape.p[u * hidden..(u + 1) * hidden], weight);
+        }
+        tape.sigma1[v] = normalise(hat);
+        affine_relu(hat, gain, shift, &mut tape.y[range]);
+    }
+    let w2 = Matrix::new(slots.w2.of(dense), hidden, hidden);
+    times_transposed(&mut tape.hat2, Matrix::new(&tape.y, rows, hidden), w2, false);
+    let (gain, shift) = (slots.gain2.of(dense), slots.shift2.of(dense));
+    for v in 0..rows {
+        let range = v * hidden..(v + 1) * hidden;
+        let hat = &mut tape.hat2[range.clone()];
+        tape.sigma2[v] = normalise(hat);
+        affine_relu(hat, gain, shift, &mut tape.h[range]);
+    }
+}
+
+/// L = αE(ĝ, g_c) + (1−α)E(ĝ, g_r) with E(σ(z), g) = Σ_k w·g_k·softplus(−z_k) + (1−g_k)·softplus(z_k).
+#[inline(always)]
+fn loss(network: Network<'_>, shard: &Shard, space: &mut Workspace) -> Losses {
+    let Network { config, moment, .. } = network;
+    let clusters = config.clusters;
+    let positive = moment.positive_weight;
+    let shares = moment.shares(shard.sides.len());
+    resize(&mut space.dz, shard.pairs() * clusters);
+    let mut losses = Losses::default();
+    let scale = 1.0 / moment.pairs as f32;
+    for pair in 0..shard.pairs() {
+        let range = pair * clusters..(pair + 1) * clusters;
+        let dz = &mut space.dz[range.clone()];
+        dz.fill(0.0);
+        for (tape, share) in space.sides.iter().zip(shares) {
+            add_scaled(dz, &tape.logits[range.clone()], share);
+        }
+        let mut negative = 0.0f64;
+        let (mut of_side, mut corrections) = ([0.0f64; 2], Vec::new());
+        for (number, side) in shard.sides.iter().enumerate() {
+            for (k, _) in side.positives.row(pair) {
+                let z = dz[k];
+                of_side[number] += f64::from(positive * softplus(-z) - softplus(z));
+                corrections.push((k, shares[number] * ((positive - 1.0) * sigmoid(z) - positive)));
+            }
+        }
+        for z in dz.iter_mut() {
+            negative += f64::from(softplus(*z));
+            *z = sigmoid(*z);
+        }
+        for (k, correction) in corrections {
+            dz[k] += correction;
+        }
+        for z in dz.iter_mut() {
+            *z *= scale;
+        }
+        for (number, &share) in shares.iter().enumerate().take(shard.sides.len()) {
+            let side = negative + of_side[number];
+            losses.sides[number] += side;
+            losses.total += f64::from(share) * side;
+        }
+    }
+    losses
+}
+
+#[inline(always)]
+fn backward(
+    network: Network<'_>,
+    number: usize,
+    side: &Side,
+    space: &mut Workspace,
+    gradient: &mut [f32],
+    embedded: &mut [f32],
+) {
+    let Network {
+        config,
+        layout,
+        dense,
+        moment,
+        ..
+    } = network;
+    let Workspace {
+        sides,
+        dz,
+        upper,
+        lower,
+        dreadout,
+    } = space;
+    let tape = &sides[number];
+    let branch: &BranchSlots = &layout.branches[number];
+    let (rows, hidden, total) = (side.rows(), config.hidden, config.readout_width());
+    let share = moment.shares(layout.branches.len())[number];
+    embedded.fill(0.0);
+    if share == 0.0 {
+        return;
+    }
+
+    // The classifier. dz is shared by the sides, so its share goes into the products' results.
+    let dz_rows: &[f32] = dz;
+    let dz = Matrix::new(dz_rows, side.documents, config.clusters);
+    resize(dreadout, side.documents * total);
+    times(
+        dreadout,
+        total,
+        dz,
+        Matrix::new(branch.head.of(dense), config.clusters, total),
+        false,
+    );
+    for value in dreadout.iter_mut() {
+        *value *= share;
+    }
+    // ∂W = share·dzᵀ·h_G: the scaled copy of h_G is the smaller of the two operands when K is large.
+    resize(upper, tape.readout.len());
+    for (scaled, value) in upper.iter_mut().zip(&tape.readout) {
+        *scaled = share * value;
+    }
+    add_transposed_times(
+        branch.head.of_mut(gradient),
+        dz,
+        Matrix::new(upper, side.documents, total),
+    );
+    let bias = branch.bias.of_mut(gradient);
+    for row in dz_rows.chunks_exact(config.clusters) {
+        add_scaled(bias, row, share);
+    }
+    for (value, mask) in dreadout.iter_mut().zip(&tape.mask) {
+        *value *= mask;
+    }
+
+    // Layer by layer, from the top. `upper` is ∂h^k, `lower` becomes ∂h^{k-1}.
+    let mut column = total - config.layer_width(config.depth());
+    resize(upper, rows * config.layer_width(config.depth()));
+    if config.depth() > 0 {
+        upper.fill(0.0);
+        spread_readout(&side.readout, dreadout, total, column, hidden, upper);
+    }
+    for k in (1..=config.depth()).rev() {
+        let slots = &branch.layers[k - 1];
+        let at = &tape.layers[k - 1];
+        normalised_backward(
+            upper, &at.h, &at.hat2, &at.sigma2, slots, false, dense, gradient, hidden,
+        );
+        add_transposed_times(
+            slots.w2.of_mut(gradient),
+            Matrix::new(upper, rows, hidden),
+            Matrix::new(&at.y, rows, hidden),
+        );
+        resize(lower, rows * hidden);
+        times(
+            lower,
+            hidden,
+            Matrix::new(upper, rows, hidden),
+            Matrix::new(slots.w2.of(dense), hidden, hidden),
+            false,
+        );
+        normalised_backward(
+            lower, &at.y, &at.hat1, &at.sigma1, slots, true, dense, gradient, hidden,
+        );
+        // lower is ∂M; upper becomes ∂p.
+        let own = 1.0 + slots.epsilon.of(dense)[0];
+        for (dp, dm) in upper.iter_mut().zip(lower.iter()) {
+            *dp = own * dm;
+        }
+        let mut depsilon = 0.0;
+        for v in 0..rows {
+            let dm = &lower[v * hidden..(v + 1) * hidden];
+            if config.learn_epsilon {
+                depsilon += dot(dm, &at.p[v * hidden..(v + 1) * hidden]);
+            }
+            for (u, weight) in side.messages.row(v) {
+                add_scaled(&mut upper[u * hidden..(u + 1) * hidden], dm, weight);
+            }
+        }
+        slots.epsilon.of_mut(gradient)[0] += depsilon;
+        let (input, inputs) = match k {
+            1 => (&tape.x, slots.inputs),
+            k => (&tape.layers[k - 2].h, hidden),
+        };
+        let dp = Matrix::new(upper, rows, hidden);
+        add_transposed_times(slots.w1.of_mut(gradient), dp, Matrix::new(input, rows, inputs));
+        if k > 1 {
+            times(
+                lower,
+                hidden,
+                dp,
+                Matrix::new(slots.w1.of(dense), hidden, hidden),
+                false,
+            );
+            std::mem::swap(upper, lower);
+            if config.reads_all_layers() {
+                column -= hidden;
+                spread_readout(&side.readout, dreadout, total, column, hidden, upper);
+            }
+        } else if !embedded.is_empty() {
+            let (d, e) = (config.width, config.embedding_width());
+            let w1 = Matrix::strided(&slots.w1.of(dense)[d..], hidden, e, slots.inputs);
+            times(embedded, e, dp, w1, false);
+        }
+    }
+    if !embedded.is_empty() && *read_layers(config).start() == 0 {
+        spread_readout(
+            &side.readout,
+            dreadout,
+            total,
+            config.width,
+            config.embedding_width(),
+            embedded,
+        );
+    }
+}
+
+/// ∂h_v += factor·∂R of its document.
+#[inline(always)]
+fn spread_readout(
+    readout: &Sparse,
+    dreadout: &[f32],
+    total: usize,
+    column: usize,
+    width: usize,
+    out: &mut [f32],
+) {
+    for document in 0..readout.offsets.len() - 1 {
+        let gradient = &dreadout[document * total + column..][..width];
+        for (v, factor) in readout.row(document) {
+            add_scaled(&mut out[v * width..(v + 1) * width], gradient, factor);
+        }
+    }
+}
+
+/// From ∂ReLU(g·x̂ + s) to ∂x, row by row and in place; adds the gain's and the shift's gradient.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+fn normalised_backward(
+    out: &mut [f32],
+    after: &[f32],
+    hat: &[f32],
+    sigma: &[f32],
+    slots: &LayerSlots,
+    first: bool,
+    dense: &[f32],
+    gradient: &mut [f32],
+    hidden: usize,
+) {
+    let (gain_slot, shift_slot) = if first {
+        (&slots.gain1, &slots.shift1)
+    } else {
+        (&slots.gain2, &slots.shift2)
+    };
+    let gain = gain_slot.of(dense);
+    // The two slots follow each other in the flat vector.
+    let both = &mut gradient[gain_slot.start..shift_slot.start + hidden];
+    let (dgain, dshift) = both.split_at_mut(hidden);
+    for (v, &sigma) in sigma.iter().enumerate() {
+        let range = v * hidden..(v + 1) * hidden;
+        let (row, after, hat) = (&mut out[range.clone()], &after[range.clone()], &hat[range]);
+        for i in 0..hidden {
+            let d = if after[i] > 0.0 { row[i] } else { 0.0 };
+            dshift[i] += d;
+            dgain[i] += d * hat[i];
+            row[i] = d * gain[i];
+        }
+        let mean = sum(row) / hidden as f32;
+        let mean_hat = dot(row, hat) / hidden as f32;
+        let scale = 1.0 / sigma;
+        for i in 0..hidden {
+            row[i] = (row[i] - mean - hat[i] * mean_hat) * scale;
+        }
+    }
+}
+
+/// x ← (x − μ)/σ; returns σ = √(variance + ε).
+#[inline(always)]
+fn normalise(x: &mut [f32]) -> f32 {
+    let count = x.len() as f32;
+    let mean = sum(x) / count;
+    for v in x.iter_mut() {
+        *v -= mean;
+    }
+    let sigma = (dot(x, x) / count + NORM_EPSILON).sqrt();
+    let scale = 1.0 / sigma;
+    for v in x.iter_mut() {
+        *v *= scale;
+    }
+    sigma
+}
+
+#[inline(always)]
+fn affine_relu(hat: &[f32], gain: &[f32], shift: &[f32], out: &mut [f32]) {
+    for (((o, h), g), s) in out.iter_mut().zip(hat).zip(gain).zip(shift) {
+        *o = (h * g + s).max(0.0);
+    }
+}
+
+/// out += factor·x.
+#[inline(always)]
+pub(super) fn add_scaled(out: &mut [f32], x: &[f32], factor: f32) {
+    for (o, v) in out.iter_mut().zip(x) {
+        *o += factor * v;
+    }
+}
+
+const LANES: usize = 16;
+
+/// Sums in sixteen lanes: the same on every machine, and quick where vectors are wide.
+#[inline(always)]
+fn sum(x: &[f32]) -> f32 {
+    let mut lanes = [0.0f32; LANES];
+    let chunks = x.chunks_exact(LANES);
+    let rest: f32 = chunks.remainder().iter().sum();
+    for chunk in chunks {
+        for i in 0..LANES {
+            lanes[i] += chunk[i];
+        }
+    }
+    lanes.iter().sum::<f32>() + rest
+}
+
+#[inline(always)]
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut lanes = [0.0f32; LANES];
+    let (left, right) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let rest: f32 = left
+        .remainder()
+        .iter()
+        .zip(right.remainder())
+        .map(|(x, y)| x * y)
+        .sum();
+    for (x, y) in left.zip(right) {
+        for i in 0..LANES {
+            lanes[i] += x[i] * y[i];
+        }
+    }
+    lanes.iter().sum::<f32>() + rest
+}
+
+/// ln(1 + eᶻ) without overflow.
+pub(super) fn softplus(z: f32) -> f32 {
+    z.max(0.0) + (-z.abs()).exp().ln_1p()
+}
+
+pub(super) fn sigmoid(z: f32) -> f32 {
+    1.0 / (1.0 + (-z).exp())
+}
+
+fn resize(buffer: &mut Vec<f32>, len: usize) {
+    buffer.resize(len, 0.0);
+}
+
+/// 0 or 1/(1−p) for every read-out unit of every document: a pure function of (key, branch, pair, unit).
+pub(super) fn dropout_mask(
+    config: &MatcherConfig,
+    moment: Moment,
+    branch: usize,
+    first_pair: usize,
+    documents: usize,
+    out: &mut Vec<f32>,
+) {
+    let total = config.readout_width();
+    let kept = 1.0 / (1.0 - config.dropout);
+    let threshold = (f64::from(config.dropout) * 4_294_967_296.0) as u32;
+    out.clear();
+    for pair in first_pair..first_pair + documents {
+        let mut state = scramble(moment.dropout_key ^ scramble((pair as u64) << 1 | branch as u64));
+        for unit in 0..total {
+            // Two 32-bit draws from each 64-bit state.
+            if unit % 2 == 0 {
+                state = scramble(state);
+            }
+            let draw = (state >> (32 * (unit % 2))) as u32;
+            out.push(if draw < threshold { 0.0 } else { kept });
+        }
+    }
+}
+
+/// The finaliser of SplitMix64.
+fn scramble(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
