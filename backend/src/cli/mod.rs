@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod bench_labels;
 mod clusters;
 mod corpus;
 mod encoder;
