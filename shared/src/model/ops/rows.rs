@@ -1,0 +1,184 @@
+//! Row-wise float operations. Reductions run in eight lanes added up in a fixed order, and no multiply is fused with an
+//! add: the results are the same bit for bit on every machine.
+#![allow(unsafe_code)] // only to call a function compiled for AVX2 after asking for AVX2
+
+/// Defines a function once, and compiles it a second time with AVX2 where the machine may have it.
+macro_rules! vectorised {
+    ($(#[$doc:meta])* $visible:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) $body:block) => {
+        $(#[$doc])*
+        $visible fn $name($($arg: $type),*) {
+            #[inline(always)]
+            fn body($($arg: $type),*) $body
+
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2")]
+                fn with_avx2($($arg: $type),*) {
+                    body($($arg),*);
+                }
+                if std::is_x86_feature_detected!("avx2") {
+                    // SAFETY: the line above asked the machine for AVX2.
+                    unsafe { with_avx2($($arg),*) };
+                    return;
+                }
+            }
+            body($($arg),*);
+        }
+    };
+}
+pub(super) use vectorised;
+
+const LANES: usize = 8;
+
+/// Σ in eight lanes, then pairwise.
+#[inline(always)]
+fn lanes_sum(lanes: [f32; LANES]) -> f32 {
+    ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) + ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]))
+}
+
+#[inline(always)]
+fn sum_of(row: &[f32], f: impl Fn(f32) -> f32) -> f32 {
+    let mut lanes = [0.0_f32; LANES];
+    let chunks = row.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (lane, &x) in lanes.iter_mut().zip(chunk) {
+            *lane += f(x);
+        }
+    }
+    let mut sum = lanes_sum(lanes);
+    for &x in rest {
+        sum += f(x);
+    }
+    sum
+}
+
+/// The largest of f over a row; not below `floor`.
+#[inline(always)]
+pub(super) fn largest_of(row: &[f32], floor: f32, f: impl Fn(f32) -> f32) -> f32 {
+    let mut lanes = [floor; LANES];
+    let chunks = row.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (lane, &x) in lanes.iter_mut().zip(chunk) {
+            let y = f(x);
+            *lane = if y > *lane { y } else { *lane };
+        }
+    }
+    let mut most = floor;
+    for lane in lanes {
+        most = if lane > most { lane } else { most };
+    }
+    for &x in rest {
+        let y = f(x);
+        most = if y > most { y } else { most };
+    }
+    most
+}
+
+/// Adding this to a small float rounds it to the nearest integer (ties to even) and leaves the integer in the low bits.
+pub(super) const ROUNDER: f32 = 12_582_912.0;
+
+/// eˣ for −87 ≤ x ≤ 88, flat beyond; relative error below 2e-7.
+///
+/// eˣ = 2ⁿ · eʳ with n = round(x / ln 2), |r| ≤ ½ ln 2, and the Taylor series of eʳ to r⁷.
+#[inline(always)]
+#[allow(clippy::excessive_precision)]
+pub fn exp(x: f32) -> f32 {
+    let x = if x < -87.0 { -87.0 } else { x };
+    let x = if x > 88.0 { 88.0 } else { x };
+    let shifted = x * std::f32::consts::LOG2_E + ROUNDER;
+    let n = shifted - ROUNDER;
+    // ln 2 in two parts: the first has few bits, so n times it is exact.
+    let r = (x - n * 0.693_359_375) + n * 2.121_944_400_5e-4;
+    let mut series = 1.0 / 5040.0;
+    series = series * r + 1.0 / 720.0;
+    series = series * r + 1.0 / 120.0;
+    series = series * r + 1.0 / 24.0;
+    series = series * r + 1.0 / 6.0;
+    series = series * r + 0.5;
+    series = series * r + 1.0;
+    series = series * r + 1.0;
+    let power = f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23));
+    series * power
+}
+
+/// The error function, absolute error below 4e-7 (Abramowitz and Stegun, 7.1.26).
+#[inline(always)]
+pub fn erf(x: f32) -> f32 {
+    let size = x.abs();
+    let t = 1.0 / (1.0 + 0.327_591_1 * size);
+    let mut series = 1.061_405_4_f32;
+    series = series * t - 1.453_152;
+    series = series * t + 1.421_413_7;
+    series = series * t - 0.284_496_74;
+    series = series * t + 0.254_829_6;
+    let tail = series * t * exp(-(size * size));
+    (1.0 - tail).copysign(x)
+}
+
+vectorised! {
+    /// GELU in its exact form, x · Φ(x) = ½ x (1 + erf(x/√2)), in place.
+    pub fn gelu(values: &mut [f32]) {
+        for x in values {
+            *x = 0.5 * *x * (1.0 + erf(*x * std::f32::consts::FRAC_1_SQRT_2));
+        }
+    }
+}
+
+vectorised! {
+    /// x ← layer-norm(x + y) · γ + β, row by row: the residual and the norm in one pass.
+    pub fn add_layer_norm(x: &mut [f32], y: &[f32], gamma: &[f32], beta: &[f32], epsilon: f32) {
+        let width = gamma.len();
+        for (x, y) in x.chunks_exact_mut(width).zip(y.chunks_exact(width)) {
+            for (a, b) in x.iter_mut().zip(y) {
+                *a += *b;
+            }
+            let mean = sum_of(x, |v| v) / width as f32;
+            let variance = sum_of(x, |v| (v - mean) * (v - mean)) / width as f32;
+            let inverse = 1.0 / (variance + epsilon).sqrt();
+            for ((v, g), b) in x.iter_mut().zip(gamma).zip(beta) {
+                *v = (*v - mean) * inverse * *g + *b;
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// Rows of `width`, of which the first `real` are scores: they become softmax(scale · score), the rest zero.
+    pub fn softmax(values: &mut [f32], width: usize, real: usize, scale: f32) {
+        for row in values.chunks_exact_mut(width) {
+            let most = largest_of(&row[..real], f32::MIN, |v| v);
+            // The rest passes along as vanishing terms: whole lanes are quicker than a ragged end.
+            row[real..].fill(f32::MIN);
+            for v in row.iter_mut() {
+                *v = exp((*v - most) * scale);
+            }
+            let inverse = 1.0 / sum_of(&row[..real], |v| v);
+            for v in row.iter_mut() {
+                *v *= inverse;
+            }
+            row[real..].fill(0.0);
+        }
+    }
+}
+
+vectorised! {
+    /// sum ← sum + every row: the mean over real tokens before the division.
+    pub fn add_rows(rows: &[f32], sum: &mut [f32]) {
+        for row in rows.chunks_exact(sum.len()) {
+            for (s, v) in sum.iter_mut().zip(row) {
+                *s += *v;
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// sum ← sum + factor · codes: one looked-up row.
+    pub fn add_codes(codes: &[i8], factor: f32, sum: &mut [f32]) {
+        for (s, &code) in sum.iter_mut().zip(codes) {
+            *s += factor * f32::from(code);
+        }
+    }
+}

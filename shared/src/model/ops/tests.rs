@@ -1,0 +1,212 @@
+use super::rows::{add_layer_norm, erf, exp, gelu, softmax};
+use super::*;
+
+/// Numbers that look random and are the same everywhere.
+fn numbers(count: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
+    (0..count)
+        .map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / 8_388_608.0 - 1.0
+        })
+        .collect()
+}
+
+fn reference(x: &[f32], weights: &[f32], bias: &[f32], inputs: usize) -> Vec<f64> {
+    x.chunks(inputs)
+        .flat_map(|row| {
+            weights.chunks(inputs).zip(bias).map(move |(w, b)| {
+                row.iter()
+                    .zip(w)
+                    .map(|(x, w)| f64::from(*x) * f64::from(*w))
+                    .sum::<f64>()
+                    + f64::from(*b)
+            })
+        })
+        .collect()
+}
+
+#[test]
+fn a_dense_layer_multiplies_at_every_odd_size() {
+    for (rows, inputs, outputs) in [(1, 1, 1), (5, 7, 3), (6, 16, 16), (13, 33, 50), (20, 384, 49)] {
+        let (x, w, b) = (
+            numbers(rows * inputs, 1),
+            numbers(outputs * inputs, 2),
+            numbers(outputs, 3),
+        );
+        let layer = DenseLinear::new(&w, &b, inputs).unwrap();
+        let mut out = vec![0.0; rows * outputs];
+        layer.apply(&x, &mut out);
+        for (y, expected) in out.iter().zip(reference(&x, &w, &b, inputs)) {
+            assert!((f64::from(*y) - expected).abs() < 1e-4, "{y} is not {expected}");
+        }
+    }
+}
+
+#[test]
+fn an_int8_layer_is_exact_on_what_it_rounded() {
+    for (rows, inputs, outputs) in [(1, 1, 1), (4, 7, 5), (12, 31, 17), (7, 64, 48)] {
+        let (x, w, b) = (
+            numbers(rows * inputs, 4),
+            numbers(outputs * inputs, 5),
+            numbers(outputs, 6),
+        );
+        let balance: Vec<f32> = (0..inputs).map(|i| 0.5 + (i % 3) as f32).collect();
+        let layer = Int8Linear::quantise_weights(&w, &b, &balance).unwrap();
+        let mut scratch = LinearScratch::default();
+        let mut out = vec![0.0; rows * outputs];
+        Linear::Int8(layer.clone()).apply(&x, &mut out, &mut scratch);
+        // What the codes say the weights are, in double precision.
+        let rounded: Vec<f32> = layer
+            .codes()
+            .chunks(inputs)
+            .zip(layer.scales())
+            .flat_map(|(row, s)| {
+                row.iter()
+                    .zip(layer.shrink())
+                    .map(move |(&code, h)| f32::from(code) * s * h)
+            })
+            .collect();
+        for (y, expected) in out.iter().zip(reference(&x, &rounded, &b, inputs)) {
+            // Activations keep eleven bits and more.
+            assert!(
+                (f64::from(*y) - expected).abs() < 2e-3 * (inputs as f64).sqrt(),
+                "{y} is not {expected}"
+            );
+        }
+        let again = Int8Linear::from_parts(
+            &layer.codes(),
+            layer.scales().to_vec(),
+            layer.bias().to_vec(),
+            layer.shrink().to_vec(),
+        );
+        assert_eq!(again.unwrap(), layer);
+    }
+}
+
+#[test]
+fn the_largest_sums_do_not_overflow() {
+    for inputs in [384, 1536, 4096, 8192] {
+        let layer = Int8Linear::quantise_weights(&vec![1.0; inputs], &[0.0], &vec![1.0; inputs]).unwrap();
+        let mut out = [0.0];
+        Linear::Int8(layer).apply(&vec![3.0; inputs], &mut out, &mut LinearScratch::default());
+        let expected = 3.0 * inputs as f32;
+        assert!(
+            (out[0] - expected).abs() < 1e-3 * expected,
+            "{} is not {expected}",
+            out[0]
+        );
+    }
+}
+
+#[test]
+fn every_kernel_gives_the_same_integers() {
+    use super::kernel::{Kernel, Plain};
+    let depth = 46;
+    let a: Vec<i16> = numbers(6 * depth, 7)
+        .iter()
+        .map(|x| (x * 16383.0) as i16)
+        .collect();
+    let panel: Vec<i16> = numbers(16 * depth, 8)
+        .iter()
+        .map(|x| (x * 127.0) as i16)
+        .collect();
+    #[allow(unsafe_code)]
+    // SAFETY: six rows and sixteen columns of `depth`; AVX2 is asked for.
+    unsafe {
+        let plain = Plain::integers::<6>(a.as_ptr(), depth, panel.as_ptr());
+        #[cfg(target_arch = "x86_64")]
+        if std::is_x86_feature_detected!("avx2") {
+            assert_eq!(
+                plain,
+                super::kernel::Avx2::integers::<6>(a.as_ptr(), depth, panel.as_ptr())
+            );
+        }
+        let expected: i32 = (0..depth)
+            .map(|k| {
+                i32::from(a[(k / 2 * 6 + 2) * 2 + k % 2]) * i32::from(panel[(k / 2 * 16 + 5) * 2 + k % 2])
+            })
+            .sum();
+        assert_eq!(plain[2][5], expected);
+    }
+}
+
+#[test]
+fn layers_that_do_not_fit_are_refused() {
+    assert!(matches!(
+        DenseLinear::new(&[1.0; 5], &[0.0; 2], 3),
+        Err(ShapeError::Layer { found: 5, .. })
+    ));
+    assert!(matches!(
+        DenseLinear::new(&[], &[], 3),
+        Err(ShapeError::Size { .. })
+    ));
+    assert_eq!(
+        DenseLinear::new(&[1.0, f32::NAN], &[0.0, 0.0], 1),
+        Err(ShapeError::NotFinite { output: 1 })
+    );
+    assert!(Int8Linear::quantise_weights(&[f32::INFINITY], &[0.0], &[1.0]).is_err());
+}
+
+#[test]
+fn exp_and_erf_are_right_to_the_seventh_digit() {
+    for i in -8700..=8800 {
+        let x = i as f32 / 100.0;
+        let (found, expected) = (f64::from(exp(x)), f64::from(x).exp());
+        assert!(
+            (found / expected - 1.0).abs() < 4e-7,
+            "exp({x}) = {found}, expected {expected}"
+        );
+    }
+    assert_eq!(exp(-1000.0), exp(-87.0));
+    // Values of erf to nine digits.
+    for (x, expected) in [
+        (0.0, 0.0),
+        (0.1, 0.112_462_916),
+        (0.5, 0.520_499_878),
+        (1.0, 0.842_700_793),
+        (1.5, 0.966_105_146),
+        (2.0, 0.995_322_265),
+        (3.0, 0.999_977_910),
+        (5.0, 1.0),
+    ] {
+        for sign in [1.0, -1.0] {
+            let found = f64::from(erf(sign as f32 * x as f32));
+            assert!((found - sign * expected).abs() < 4e-7, "erf({x}) = {found}");
+        }
+    }
+    let mut values = [0.0, 1.0, -1.0, 10.0, -10.0];
+    gelu(&mut values);
+    for (found, expected) in values.iter().zip([0.0, 0.841_344_75, -0.158_655_25, 10.0, 0.0]) {
+        assert!((found - expected).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn a_layer_norm_has_mean_beta_and_spread_gamma() {
+    let width = 37;
+    let mut x = numbers(3 * width, 9);
+    let y = numbers(3 * width, 10);
+    add_layer_norm(&mut x, &y, &vec![2.0; width], &vec![0.5; width], 1e-12);
+    for row in x.chunks(width) {
+        let mean = row.iter().sum::<f32>() / width as f32;
+        let variance = row.iter().map(|v| (v - mean).powi(2)).sum::<f32>() / width as f32;
+        assert!((mean - 0.5).abs() < 1e-5 && (variance - 4.0).abs() < 1e-4);
+    }
+}
+
+#[test]
+fn a_softmax_sums_to_one_and_leaves_the_rest_zero() {
+    let mut x = numbers(2 * 24, 11);
+    let scores = x.clone();
+    softmax(&mut x, 24, 19, 3.0);
+    for (row, scores) in x.chunks(24).zip(scores.chunks(24)) {
+        assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+        assert!(row[19..].iter().all(|v| *v == 0.0));
+        let ratio = row[0] / row[1];
+        assert!((ratio / ((scores[0] - scores[1]) * 3.0).exp() - 1.0).abs() < 1e-5);
+    }
+    let mut large = [1e4, 0.0, -1e4];
+    softmax(&mut large, 3, 3, 1.0);
+    assert!((large[0] - 1.0).abs() < 1e-6 && large.iter().all(|v| v.is_finite()));
+}
