@@ -1,0 +1,3 @@
+mod directories;
+mod minilm;
+mod reference_tokenizer;
