@@ -196,11 +196,8 @@ pub(super) fn tokenizer(directory: &Path, vocabulary: usize) -> Result<WordPiece
 
 fn weights(checkpoint: &Checkpoint, config: &Value, shape: BertShape) -> Result<BertWeights, EncoderError> {
     // A bare encoder, or one inside a model with a head on top.
-    let prefix = if checkpoint.contains("embeddings.word_embeddings.weight") {
-        ""
-    } else {
-        "bert."
-    };
+    let inside = checkpoint.names().any(|name| name.starts_with("bert."));
+    let prefix = if inside { "bert." } else { "" };
     let get = |name: &str, dims: &[usize]| checkpoint.numbers(&format!("{prefix}{name}"), dims);
     let w = shape.width;
     let norm = |name: &str| -> Result<Norm, EncoderError> {
