@@ -4,14 +4,26 @@
 //! With the feature `openapi` each carries its schema.
 
 mod clusters;
+mod error;
+mod feedback;
+mod health;
+mod models;
 mod progress;
+mod requests;
+mod runs;
 mod tagging;
 
 pub use clusters::{
     ClusterDetail, ClusterList, ClusterStatistics, ClusterSummary, ExampleDocument, LabelDetail, LabelMap,
     LabelNeighbour, LabelSearch, LabelSummary, TermWeight,
 };
+pub use error::{ErrorBody, ErrorCode, ErrorType};
+pub use feedback::{Feedback, FeedbackList, NewFeedback};
+pub use health::{Health, HealthStatus, Limits};
+pub use models::{ModelList, ModelSummary};
 pub use progress::{LogLevel, Stage, TrainEvent};
+pub use requests::{KeyGraphRequest, StreamDocument, StreamResult, TagAnswer, TagRequest};
+pub use runs::{Preset, PublishRun, Run, RunList, RunStatus, StartRun, StoredEvent};
 pub use tagging::{
     Evidence, MatchedCluster, SentenceEvidence, Tag, TagResponse, VertexEvidence, WordEvidence,
 };
