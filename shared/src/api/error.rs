@@ -95,7 +95,7 @@ error_codes! {
     /// The server is stopping or its queue is full.
     Busy = (503, Unavailable),
     /// No model is published yet, so nothing can be tagged.
-    NoActiveModel = (503, Unavailable),
+    NoActiveModel = (409, Conflict),
     /// There is no model of that id.
     ModelNotFound = (404, InvalidRequest),
     /// The model is active; activate another one first.
