@@ -90,4 +90,7 @@ pub fn main() -> ExitCode {
 /// Rooms with a typed input error add it here.
 fn is_the_callers(cause: &(dyn std::error::Error + 'static)) -> bool {
     cause.is::<WrongInput>()
+        || cause
+            .downcast_ref::<crate::data::CorpusError>()
+            .is_some_and(crate::data::CorpusError::is_the_callers)
 }

@@ -1,1 +1,35 @@
-//! Placeholder.
+//! Corpora: documents with their labels, read as a stream, checked line by line, written atomically.
+//!
+//! This room never holds a whole corpus in memory and never repairs input silently: what it cannot
+//! understand becomes a located [`Complaint`](gnnxml_shared::api::Complaint) or a [`CorpusError`].
+//! Start reading at [`CorpusSource`], which says where documents come from and can be opened any
+//! number of times, then [`CorpusReader`], which yields them.
+
+mod annif;
+mod atomic;
+mod compressed;
+mod delimited;
+mod document;
+mod error;
+mod format;
+mod jsonl;
+mod lines;
+mod pairs;
+mod parallel;
+mod reader;
+mod repository;
+mod skos;
+mod source;
+mod vocabulary;
+mod writer;
+
+pub use atomic::{AtomicFile, write_atomic};
+pub use compressed::Compression;
+pub use document::Document;
+pub use error::CorpusError;
+pub use format::CorpusFormat;
+pub use parallel::{available_threads, for_each_document};
+pub use reader::{COMPLAINTS_KEPT, Columns, CorpusReader, IdFilter, ReadOptions};
+pub use source::{CorpusSource, open};
+pub use vocabulary::{LabelVocabulary, VocabularyEntry};
+pub use writer::{CorpusWriter, WriteFormat};
