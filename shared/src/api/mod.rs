@@ -4,11 +4,11 @@
 //! With the feature `openapi` each carries its schema.
 
 mod clusters;
+mod corpora;
 mod error;
 mod feedback;
 mod health;
 mod models;
-mod corpora;
 mod progress;
 mod requests;
 mod runs;
@@ -18,11 +18,11 @@ pub use clusters::{
     ClusterDetail, ClusterList, ClusterStatistics, ClusterSummary, ExampleDocument, LabelDetail, LabelMap,
     LabelNeighbour, LabelSearch, LabelSummary, TermWeight,
 };
+pub use corpora::{Complaint, CorpusStats, LabelCount, Spread, TailPoint, TailShare};
 pub use error::{ErrorBody, ErrorCode, ErrorType};
 pub use feedback::{Feedback, FeedbackList, NewFeedback};
 pub use health::{Health, HealthStatus, Limits};
 pub use models::{ModelList, ModelSummary};
-pub use corpora::{Complaint, CorpusStats, LabelCount, Spread, TailPoint, TailShare};
 pub use progress::{LogLevel, Stage, TrainEvent};
 pub use requests::{KeyGraphRequest, StreamDocument, StreamResult, TagAnswer, TagRequest};
 pub use runs::{Preset, PublishRun, Run, RunList, RunStatus, StartRun, StoredEvent};
