@@ -1,56 +1,38 @@
 //! Entities, TextRank keywords and the KeyGraph of a text.
+//!
+//! A KeyGraph has one vertex a keyword or named entity, and an edge between two of them for the sentences
+//! they share. It is a pure function of text, language, lexicon and options: nothing here reads a clock,
+//! draws a random number or leaks the order of a hash map.
+//!
+//! Start reading at [`KeyGraph`], then [`KeyGraphBuilder`]; `textrank` ranks words, `entities` finds names,
+//! [`EntityLexiconBuilder`] learns names from a corpus.
+//!
+//! ```
+//! use gnnxml_shared::keygraph::{EntityLexicon, KeyGraph, Options, VertexKind};
+//! use gnnxml_shared::text::Language;
+//!
+//! let text = "Cocoa exports from Ghana rose. Ghana sells most of its cocoa to Europe.";
+//! let graph = KeyGraph::build(text, Language::English, &EntityLexicon::default(), &Options::default());
+//! let ghana = graph.vertices().iter().find(|vertex| vertex.text == "Ghana").unwrap();
+//! assert_eq!(ghana.kind, VertexKind::Entity);
+//! assert_eq!(ghana.sentences, [0, 1]);
+//! ```
 
-use serde::{Deserialize, Serialize};
+mod build;
+mod entities;
+mod graph;
+mod interner;
+mod lexicon;
+mod lexicon_builder;
+mod quantities;
+mod textrank;
+mod tokens;
 
-/// What a vertex stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum VertexKind {
-    Keyword,
-    Entity,
-    /// The one vertex that holds the sentences without any keyword.
-    Empty,
-}
+#[cfg(test)]
+mod tests;
 
-/// A sentence's byte range in the original text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Sentence {
-    pub start: usize,
-    pub end: usize,
-}
-
-/// A keyword or entity with the sentences that hold it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Vertex {
-    pub id: usize,
-    pub text: String,
-    pub kind: VertexKind,
-    /// TextRank score; 0 for the empty vertex.
-    pub rank: f32,
-    /// Sentence numbers, ascending.
-    pub sentences: Vec<usize>,
-    /// Byte ranges of its occurrences in the original text.
-    pub spans: Vec<[usize; 2]>,
-}
-
-/// Two keywords that share `weight` sentences.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Edge {
-    pub source: usize,
-    pub target: usize,
-    pub weight: u32,
-}
-
-/// The keyword co-occurrence graph of one text.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct KeyGraph {
-    pub sentences: Vec<Sentence>,
-    pub vertices: Vec<Vertex>,
-    /// Each undirected edge once, `source < target`, sorted.
-    pub edges: Vec<Edge>,
-}
+pub use build::{KeyGraphBuilder, MAX_CANDIDATES, MAX_PHRASE_WORDS, MAX_VERTICES, Options};
+pub use entities::{EntityKind, Mention, entities};
+pub use graph::{Edge, InvalidKeyGraph, KeyGraph, Sentence, Vertex, VertexKind};
+pub use lexicon::EntityLexicon;
+pub use lexicon_builder::EntityLexiconBuilder;
