@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entities::{TokenMention, find};
 use super::interner::Interner;
+use super::phrases::{Phrase, merge_adjacent};
 use super::textrank::CoOccurrence;
 use super::tokens::{Token, Tokens};
 use super::{EntityLexicon, KeyGraph, Vertex, VertexKind};
@@ -16,9 +17,6 @@ pub const MAX_VERTICES: usize = 2_000;
 /// TextRank weighs at most this many distinct words and names of a text, the most frequent ones. No text of
 /// ordinary length has so many; it keeps the time linear in a text of megabytes.
 pub const MAX_CANDIDATES: usize = 20_000;
-
-/// At most this many adjacent keywords become one phrase.
-pub const MAX_PHRASE_WORDS: usize = 4;
 
 /// How a KeyGraph is built.
 ///
@@ -90,21 +88,21 @@ pub struct KeyGraphBuilder<'a> {
 
 /// A word or name as TextRank sees it, at one place.
 #[derive(Clone, Copy)]
-struct Place {
-    node: u32,
-    first: u32,
+pub(super) struct Place {
+    pub(super) node: u32,
+    pub(super) first: u32,
     /// One past its last token.
-    end: u32,
-    start_byte: usize,
-    end_byte: usize,
-    sentence: u32,
-    is_entity: bool,
+    pub(super) end: u32,
+    pub(super) start_byte: usize,
+    pub(super) end_byte: usize,
+    pub(super) sentence: u32,
+    pub(super) is_entity: bool,
 }
 
 /// What is counted of a node over the text; nodes are numbered by first appearance.
 #[derive(Clone, Copy, Default)]
-struct Node {
-    count: u32,
+pub(super) struct Node {
+    pub(super) count: u32,
     entity_count: u32,
 }
 
@@ -151,7 +149,8 @@ impl<'a> KeyGraphBuilder<'a> {
         );
         let (places, nodes) = self.places();
         let (ranks, kept) = self.keywords(&places, &nodes);
-        let drafts = self.merge_adjacent(text, &places, &nodes, &ranks, &kept);
+        let phrases = merge_adjacent(text, &places, &nodes, &kept);
+        let drafts = self.drafts(&places, &nodes, &ranks, &phrases);
         self.assemble(text, drafts)
     }
 
@@ -233,72 +232,41 @@ impl<'a> KeyGraphBuilder<'a> {
         (ranks, kept)
     }
 
-    /// Adjacent keywords become one phrase; each distinct phrase or name one vertex.
+    /// Each distinct phrase or name becomes one vertex; `phrases` says how places go together.
     ///
     /// Its rank is Σ S(word) / √words: more than its strongest word if all are strong, less if one is
     /// weak. The paper is silent.
-    fn merge_adjacent(
-        &mut self,
-        text: &str,
-        places: &[Place],
-        nodes: &[Node],
-        ranks: &[f64],
-        kept: &[bool],
-    ) -> Vec<Draft> {
-        self.keys.clear();
+    fn drafts(&mut self, places: &[Place], nodes: &[Node], ranks: &[f64], phrases: &[Phrase]) -> Vec<Draft> {
         let mut drafts: Vec<Draft> = Vec::new();
-        let mut i = 0;
-        while i < places.len() {
-            let first = places[i];
-            if !kept[first.node as usize] {
-                i += 1;
-                continue;
+        let mut numbers: Vec<u32> = Vec::new();
+        for phrase in phrases {
+            let members = &places[phrase.first..phrase.first + phrase.words];
+            let (first, last) = (members[0], members[members.len() - 1]);
+            if numbers.len() <= phrase.id as usize {
+                numbers.resize(phrase.id as usize + 1, u32::MAX);
             }
-            let mut end = i + 1;
-            if !first.is_entity {
-                while end < places.len() && end - i < MAX_PHRASE_WORDS {
-                    let (last, next) = (places[end - 1], places[end]);
-                    let adjacent = next.first == last.end
-                        && next.sentence == last.sentence
-                        && !next.is_entity
-                        && kept[next.node as usize]
-                        && is_joint(&text[last.end_byte..next.start_byte]);
-                    if !adjacent {
-                        break;
-                    }
-                    end += 1;
-                }
-            }
-            let phrase = &places[i..end];
-            i = end;
-            self.key.clear();
-            for place in phrase {
-                self.key.push_str(&place.node.to_string());
-                self.key.push(' ');
-            }
-            let id = self.keys.intern(&self.key) as usize;
-            if id == drafts.len() {
-                let sum: f64 = phrase.iter().map(|place| ranks[place.node as usize]).sum();
-                let entity = phrase.len() == 1 && nodes[first.node as usize].is_entity();
+            let number = &mut numbers[phrase.id as usize];
+            if *number == u32::MAX {
+                *number = drafts.len() as u32;
+                let sum: f64 = members.iter().map(|place| ranks[place.node as usize]).sum();
+                let entity = phrase.words == 1 && nodes[first.node as usize].is_entity();
                 drafts.push(Draft {
                     kind: if entity {
                         VertexKind::Entity
                     } else {
                         VertexKind::Keyword
                     },
-                    rank: sum / (phrase.len() as f64).sqrt(),
+                    rank: sum / (phrase.words as f64).sqrt(),
                     sentences: Vec::new(),
                     spans: Vec::new(),
                 });
             }
-            let draft = &mut drafts[id];
+            let draft = &mut drafts[*number as usize];
             let sentence = first.sentence as usize;
             if draft.sentences.last() != Some(&sentence) {
                 draft.sentences.push(sentence);
             }
-            draft
-                .spans
-                .push([first.start_byte, phrase[phrase.len() - 1].end_byte]);
+            draft.spans.push([first.start_byte, last.end_byte]);
         }
         drafts
     }
@@ -351,11 +319,6 @@ fn node_key(all: &Tokens, tokens: &[Token], key: &mut String, keys: &mut Interne
         key.push_str(all.stems.get(all.word(token).stem));
     }
     keys.intern(key)
-}
-
-/// What may stand between two words of a phrase.
-fn is_joint(gap: &str) -> bool {
-    matches!(gap, "" | " " | "-" | "\n" | "\r\n" | "\u{a0}")
 }
 
 /// The sentences that no draft holds.

@@ -79,6 +79,7 @@ pub(super) fn find(
                 text,
                 all: tokens,
                 tokens: tokens.of(s),
+                language,
             },
             language,
             lexicon,
@@ -284,6 +285,10 @@ impl Sentence<'_> {
     fn across_connectors(&self, first: usize, last: usize) -> usize {
         let reader = &self.reader;
         let mut next = last + 1;
+        // "Article 12 of the Treaty" is two names.
+        if self.shape(last) == Some(Shape::Number) {
+            return 0;
+        }
         let opener = reader.folded(next);
         let follows = match opener {
             "of" => self.language == Language::English,

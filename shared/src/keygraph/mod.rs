@@ -19,11 +19,13 @@
 //! ```
 
 mod build;
+pub mod drawing;
 mod entities;
 mod graph;
 mod interner;
 mod lexicon;
 mod lexicon_builder;
+mod phrases;
 mod quantities;
 mod textrank;
 mod tokens;
@@ -31,8 +33,9 @@ mod tokens;
 #[cfg(test)]
 mod tests;
 
-pub use build::{KeyGraphBuilder, MAX_CANDIDATES, MAX_PHRASE_WORDS, MAX_VERTICES, Options};
+pub use build::{KeyGraphBuilder, MAX_CANDIDATES, MAX_VERTICES, Options};
 pub use entities::{EntityKind, Mention, entities};
 pub use graph::{Edge, InvalidKeyGraph, KeyGraph, Sentence, Vertex, VertexKind};
 pub use lexicon::EntityLexicon;
 pub use lexicon_builder::EntityLexiconBuilder;
+pub use phrases::MAX_PHRASE_WORDS;

@@ -2,7 +2,7 @@
 
 use super::entities::EntityKind;
 use super::tokens::{Shape, Token, Tokens};
-use crate::text::Span;
+use crate::text::{Language, Span};
 
 const UNITS: &str = "mg g kg µg ng t ml cl l dl km m cm mm nm km2 m2 m3 ha \
     gram grams gramme grammes kilogram kilograms kilogramme kilogrammes kilo kilos milligram milligrams microgram micrograms \
@@ -21,13 +21,33 @@ const UNITS: &str = "mg g kg µg ng t ml cl l dl km m cm mm nm km2 m2 m3 ha \
 const MAGNITUDES: &str = "hundred thousand million millions billion billions trillion mln bln bn mn tn k m dozen \
     tausend millionen milliarden million milliard milliards millones miliardi milioni miljoen miljard";
 const CURRENCY_CODES: &str = "eur usd gbp ecu chf jpy cny inr aud cad sek nok dkk";
-const MONTHS: &str = "january february march april may june july august september october november december \
-    jan feb mar apr jun jul aug sep sept oct nov dec \
-    januar februar märz mai juni juli oktober dezember \
-    janvier février mars avril juin juillet août septembre octobre novembre décembre \
-    enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre \
-    gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre \
-    januari februari maart mei augustus janeiro fevereiro março maio junho julho setembro outubro dezembro";
+/// The names of the months; those of English serve where the language is not known.
+fn months(language: Language) -> &'static str {
+    match language {
+        Language::German => {
+            "januar februar märz april mai juni juli august september oktober november dezember"
+        }
+        Language::French => {
+            "janvier février mars avril mai juin juillet août septembre octobre novembre décembre"
+        }
+        Language::Spanish => {
+            "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre"
+        }
+        Language::Italian => {
+            "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre"
+        }
+        Language::Dutch => {
+            "januari februari maart april mei juni juli augustus september oktober november december"
+        }
+        Language::Portuguese => {
+            "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro"
+        }
+        _ => {
+            "january february march april may june july august september october november december \
+             jan feb mar apr jun jul aug sep sept oct nov dec"
+        }
+    }
+}
 const WEEKDAYS: &str = "monday tuesday wednesday thursday friday saturday sunday \
     montag dienstag mittwoch donnerstag freitag samstag sonntag";
 const BEFORE_A_YEAR: &str = "in since by until till from before after during of early late mid between circa and to seit ab bis um en \
@@ -52,6 +72,7 @@ pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) all: &'a Tokens,
     pub(super) tokens: &'a [Token],
+    pub(super) language: Language,
 }
 
 impl<'a> Reader<'a> {
@@ -139,7 +160,7 @@ impl<'a> Reader<'a> {
         self.tokens.get(i).is_some_and(|token| {
             matches!(token.shape, Shape::Capital | Shape::Lower | Shape::Upper)
                 && token.span.len() >= 3
-                && holds(MONTHS, self.all.folded(token))
+                && holds(months(self.language), self.all.folded(token))
         })
     }
 
@@ -157,8 +178,9 @@ impl<'a> Reader<'a> {
             let year = is_year(self.folded(i + 2)) && matches!(self.gap(i + 1), ", " | " ");
             return self.date(i, if year { 3 } else { 2 });
         }
-        // "May", "March" and "Mars" open sentences as other words too.
-        (i > 0 && self.tokens[i].span.len() > 3 || i > 0 && self.all.word(&self.tokens[i - 1]).stop)
+        // "May" opens sentences as another word, and names people.
+        let plain = !matches!(self.folded(i), "may" | "mai" | "jan" | "mar" | "mars");
+        (i > 0 && (plain || self.all.word(&self.tokens[i - 1]).stop))
             .then(|| self.date(i, 1))
             .flatten()
     }
@@ -180,9 +202,15 @@ impl<'a> Reader<'a> {
         .flatten()
     }
 
-    /// "5mg", "10kWh", "1.5GB".
+    /// "5mg", "10kWh", "1.5GB"; and "1990s".
     fn glued(&self, i: usize) -> Option<Found> {
         let folded = self.folded(i);
+        if folded
+            .strip_suffix("0s")
+            .is_some_and(|decade| decade.len() == 3 && decade.parse::<u16>().is_ok())
+        {
+            return self.date(i, 1);
+        }
         let unit = folded.trim_start_matches(|c: char| c.is_numeric() || matches!(c, '.' | ','));
         (holds(UNITS, unit) || holds(MAGNITUDES, unit) || matches!(unit, "c" | "v" | "w")).then(|| {
             let (start, _) = self.currency_before(self.tokens[i].span.start);
@@ -198,7 +226,7 @@ impl<'a> Reader<'a> {
     fn currency_before(&self, start: usize) -> (usize, bool) {
         let before = &self.text[..start];
         let tight = before.strip_suffix(' ').unwrap_or(before);
-        match before.chars().next_back().or(None) {
+        match before.chars().next_back() {
             Some(sign @ ('$' | '€' | '£' | '¥' | '₹')) => (start - sign.len_utf8(), true),
             Some(' ') => match tight.chars().next_back() {
                 Some(sign @ ('€' | '£' | '¥')) => (start - 1 - sign.len_utf8(), true),

@@ -137,6 +137,18 @@ fn adjacent_keywords_become_a_phrase() {
 }
 
 #[test]
+fn a_phrase_that_does_not_recur_leaves_its_words_to_their_own_vertices() {
+    let text = "Crop sales rose. Limited sales fell. Sales of crops rose, and crops fell.";
+    let graph = build(text);
+    let sales = graph
+        .vertices()
+        .iter()
+        .find(|vertex| vertex.text == "sales")
+        .expect("a vertex for sales");
+    assert_eq!(sales.sentences, [0, 1, 2]);
+}
+
+#[test]
 fn lexicon_entries_are_entities_even_in_lower_case() {
     let lexicon = EntityLexicon::new(["skimmed milk"]);
     let graph = KeyGraph::build(
