@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::EntityLexicon;
 use super::quantities::Reader;
+use super::roles::Roles;
 use super::tokens::{Shape, Tokens};
 use crate::text::{Language, Span, Stemmer};
 
@@ -79,7 +80,6 @@ pub(super) fn find(
                 text,
                 all: tokens,
                 tokens: tokens.of(s),
-                language,
             },
             language,
             lexicon,
@@ -116,9 +116,12 @@ impl Sentence<'_> {
         if learned == 0
             && let Some(found) = self.reader.quantity_at(i)
         {
+            // A sentence may have been cut between a number and its sign.
+            let home = self.reader.all.sentences[self.reader.tokens[i].sentence as usize];
+            let span = Span::new(found.span.start.max(home.start), found.span.end.min(home.end));
             return Some((
                 Mention {
-                    span: found.span,
+                    span,
                     kind: found.kind,
                 },
                 found.tokens,
@@ -167,6 +170,10 @@ impl Sentence<'_> {
         self.reader.tokens.get(i).map(|token| token.shape)
     }
 
+    fn plays(&self, i: usize, role: Roles) -> bool {
+        self.reader.plays(i, role)
+    }
+
     fn is_stop(&self, i: usize) -> bool {
         self.reader
             .tokens
@@ -197,7 +204,7 @@ impl Sentence<'_> {
         let token = &self.reader.tokens[i];
         let folded = self.reader.folded(i);
         match token.shape {
-            Shape::Capital => !self.is_stop(i) && !is_title(folded),
+            Shape::Capital => !self.is_stop(i) && !self.plays(i, Roles::TITLE),
             Shape::Mixed => true,
             Shape::Upper => {
                 !self.is_part_of_shouting(i)
@@ -236,7 +243,11 @@ impl Sentence<'_> {
             return 1;
         }
         // "Regulation (EEC) No 2793/77"
-        if gap == " (" && shape == Shape::Upper && reader.gap(next) == ") " && is_designator(word) {
+        if gap == " ("
+            && shape == Shape::Upper
+            && reader.gap(next) == ") "
+            && self.plays(last, Roles::DESIGNATOR)
+        {
             let after = next + 1;
             return if reader.folded(after) == "no" || self.shape(after) == Some(Shape::Number) {
                 2
@@ -257,18 +268,20 @@ impl Sentence<'_> {
         let folded = self.reader.folded(next);
         match shape {
             Shape::Capital => {
-                (folded == "no" && is_designator(word) || !self.is_stop(next))
-                    && !is_title(folded)
+                (folded == "no" && self.plays(last, Roles::DESIGNATOR) || !self.is_stop(next))
+                    && !self.plays(next, Roles::TITLE)
                     && (self.reader.quantity_at(next).is_none() || gap == "-")
             }
             Shape::Mixed => true,
             Shape::Upper => !self.is_part_of_shouting(next) && (!self.is_stop(next) || gap == "-"),
             Shape::Initial => {
-                self.reader.gap(next).starts_with('.') || is_designator(word) || !matches!(folded, "a" | "i")
+                self.reader.gap(next).starts_with('.')
+                    || self.plays(last, Roles::DESIGNATOR)
+                    || !matches!(folded, "a" | "i")
             }
             Shape::Number => {
                 let plain = folded.bytes().all(|byte| byte.is_ascii_digit()) && folded.len() <= 5;
-                let named = is_designator(word) || word == "no";
+                let named = self.plays(last, Roles::DESIGNATOR) || word == "no";
                 let counts_what_follows = self.shape(next + 1) == Some(Shape::Lower)
                     && !self.is_stop(next + 1)
                     && self.reader.gap(next) == " ";
@@ -298,11 +311,10 @@ impl Sentence<'_> {
                     && self.shape(next + 1) == Some(Shape::Capital)
             }
             "for" | "on" | "to" | "against" => {
-                self.language == Language::English && (first..=last).any(|i| is_institution(reader.folded(i)))
+                self.language == Language::English
+                    && (first..=last).any(|i| self.plays(i, Roles::INSTITUTION))
             }
-            "de" | "del" | "della" | "des" | "du" | "da" | "das" | "dos" | "di" | "van" | "von" | "der"
-            | "den" | "zu" | "zur" | "la" | "le" | "el" | "al" | "bin" | "ibn" | "ten" | "ter" => true,
-            _ => false,
+            _ => self.plays(next, Roles::CONNECTOR),
         };
         if !follows {
             return 0;
@@ -359,43 +371,4 @@ fn is_roman(folded: &str) -> bool {
         && folded
             .bytes()
             .all(|byte| matches!(byte, b'i' | b'v' | b'x' | b'l'))
-}
-
-/// A form of address is no part of a name.
-fn is_title(folded: &str) -> bool {
-    matches!(
-        folded,
-        "mr" | "mrs"
-            | "ms"
-            | "dr"
-            | "prof"
-            | "sir"
-            | "herr"
-            | "frau"
-            | "mme"
-            | "mlle"
-            | "sr"
-            | "sra"
-            | "dott"
-            | "sig"
-    )
-}
-
-/// What a number or letter after it makes a name of.
-fn is_designator(folded: &str) -> bool {
-    const LIST: &str = "act agenda amendment annex appendix article articles case category chapter class clause decision \
-        directive exhibit figure flight form grade group highway item law level lot no note opinion order paragraph part \
-        phase protocol recommendation regulation regulations resolution route rule rules schedule section stage step table \
-        title treaty type version volume vitamin hepatitis influenza";
-    LIST.split_ascii_whitespace().any(|entry| entry == folded)
-}
-
-/// Heads of names that go on with "for", "on" or "to": "Centre for …", "Convention on …".
-fn is_institution(folded: &str) -> bool {
-    const LIST: &str = "act agency agreement association authority board campaign centre center centers centres charter code \
-        commission committee commissioner conference convention council court declaration department directive directorate \
-        framework forum foundation fund group institute law ministry minister office organisation organization panel \
-        partnership programme program protocol regulation rules school secretariat service services society statute summit \
-        treaty tribunal union";
-    LIST.split_ascii_whitespace().any(|entry| entry == folded)
 }

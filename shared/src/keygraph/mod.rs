@@ -27,6 +27,7 @@ mod lexicon;
 mod lexicon_builder;
 mod phrases;
 mod quantities;
+mod roles;
 mod textrank;
 mod tokens;
 

@@ -1,61 +1,9 @@
 //! Numbers with units, amounts of money, percentages, dates.
 
 use super::entities::EntityKind;
+use super::roles::Roles;
 use super::tokens::{Shape, Token, Tokens};
 use crate::text::{Language, Span};
-
-const UNITS: &str = "mg g kg µg ng t ml cl l dl km m cm mm nm km2 m2 m3 ha \
-    gram grams gramme grammes kilogram kilograms kilogramme kilogrammes kilo kilos milligram milligrams microgram micrograms \
-    litre litres liter liters millilitre millilitres milliliter milliliters hectolitre hectolitres gallon gallons \
-    metre metres meter meters kilometre kilometres kilometer kilometers centimetre centimetres centimeter centimeters \
-    millimetre millimetres millimeter millimeters nanometre nanometres nanometer nanometers mile miles foot feet inch inches yard yards \
-    hectare hectares acre acres tonne tonnes ton tons pound pounds ounce ounces barrel barrels bushel bushels \
-    second seconds minute minutes hour hours day days week weeks month months year years decade decades century centuries \
-    percent pct degree degrees celsius fahrenheit kelvin volt volts watt watts kw mw gw kwh mwh gwh joule joules kj mj kcal calories \
-    hz khz mhz ghz bit bits byte bytes kb mb gb tb kib mib gib mbps gbps pixels \
-    dollar dollars dlr dlrs euro euros eur usd gbp ecu ecus chf jpy yen pence cent cents franc francs mark marks rupee rupees yuan \
-    mmol mol mmhg bpm rpm mph kph db ppm ppb basis people \
-    jahr jahre jahren tag tage stunde stunden minuten sekunden prozent tonnen stück grad \
-    an ans année années jour jours mois heure heures tonnes franc francs pourcent \
-    año años día días mes meses hora horas toneladas anno anni giorno giorni jaar dagen uur";
-const MAGNITUDES: &str = "hundred thousand million millions billion billions trillion mln bln bn mn tn k m dozen \
-    tausend millionen milliarden million milliard milliards millones miliardi milioni miljoen miljard";
-const CURRENCY_CODES: &str = "eur usd gbp ecu chf jpy cny inr aud cad sek nok dkk";
-/// The names of the months; those of English serve where the language is not known.
-fn months(language: Language) -> &'static str {
-    match language {
-        Language::German => {
-            "januar februar märz april mai juni juli august september oktober november dezember"
-        }
-        Language::French => {
-            "janvier février mars avril mai juin juillet août septembre octobre novembre décembre"
-        }
-        Language::Spanish => {
-            "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre"
-        }
-        Language::Italian => {
-            "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre"
-        }
-        Language::Dutch => {
-            "januari februari maart april mei juni juli augustus september oktober november december"
-        }
-        Language::Portuguese => {
-            "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro"
-        }
-        _ => {
-            "january february march april may june july august september october november december \
-             jan feb mar apr jun jul aug sep sept oct nov dec"
-        }
-    }
-}
-const WEEKDAYS: &str = "monday tuesday wednesday thursday friday saturday sunday \
-    montag dienstag mittwoch donnerstag freitag samstag sonntag";
-const BEFORE_A_YEAR: &str = "in since by until till from before after during of early late mid between circa and to seit ab bis um en \
-    depuis avant après dans desde hasta nel dal dans durante vor nach im jahr";
-
-fn holds(list: &str, word: &str) -> bool {
-    list.split_ascii_whitespace().any(|entry| entry == word)
-}
 
 /// A date or quantity found in a sentence.
 #[derive(Clone, Copy, Debug)]
@@ -72,12 +20,18 @@ pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) all: &'a Tokens,
     pub(super) tokens: &'a [Token],
-    pub(super) language: Language,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn folded(&self, i: usize) -> &'a str {
         self.tokens.get(i).map_or("", |token| self.all.folded(token))
+    }
+
+    /// Whether token `i` can play a part.
+    pub(super) fn plays(&self, i: usize, role: Roles) -> bool {
+        self.tokens
+            .get(i)
+            .is_some_and(|token| self.all.word(token).roles.has(role))
     }
 
     /// What stands between token `i` and the next.
@@ -103,7 +57,7 @@ impl<'a> Reader<'a> {
             Shape::Measure => self.glued(i),
             Shape::Capital | Shape::Lower => self.date_from_month(i).or_else(|| self.weekday(i)),
             Shape::Upper if self.shape(i + 1) == Some(Shape::Number) && self.gap(i) == " " => {
-                if !holds(CURRENCY_CODES, self.folded(i)) {
+                if !self.plays(i, Roles::CURRENCY) {
                     return None;
                 }
                 let amount = self.measured(i + 1);
@@ -160,7 +114,7 @@ impl<'a> Reader<'a> {
         self.tokens.get(i).is_some_and(|token| {
             matches!(token.shape, Shape::Capital | Shape::Lower | Shape::Upper)
                 && token.span.len() >= 3
-                && holds(months(self.language), self.all.folded(token))
+                && self.all.word(token).roles.has(Roles::MONTH)
         })
     }
 
@@ -186,7 +140,7 @@ impl<'a> Reader<'a> {
     }
 
     fn weekday(&self, i: usize) -> Option<Found> {
-        (self.shape(i) == Some(Shape::Capital) && holds(WEEKDAYS, self.folded(i)))
+        (self.shape(i) == Some(Shape::Capital) && self.plays(i, Roles::WEEKDAY))
             .then(|| self.date(i, 1))
             .flatten()
     }
@@ -196,7 +150,7 @@ impl<'a> Reader<'a> {
         (i > 0
             && is_year(self.folded(i))
             && self.gap(i - 1) == " "
-            && holds(BEFORE_A_YEAR, self.folded(i - 1))
+            && self.plays(i - 1, Roles::BEFORE_A_YEAR)
             && !matches!(after, Some('/' | '-' | '%')))
         .then(|| self.date(i, 1))
         .flatten()
@@ -212,14 +166,18 @@ impl<'a> Reader<'a> {
             return self.date(i, 1);
         }
         let unit = folded.trim_start_matches(|c: char| c.is_numeric() || matches!(c, '.' | ','));
-        (holds(UNITS, unit) || holds(MAGNITUDES, unit) || matches!(unit, "c" | "v" | "w")).then(|| {
-            let (start, _) = self.currency_before(self.tokens[i].span.start);
-            Found {
-                kind: EntityKind::Quantity,
-                span: Span::new(start, self.tokens[i].span.end),
-                tokens: 1,
-            }
-        })
+        // The number hides the unit from the table of the document's words.
+        let roles = Roles::of(unit, Language::Neutral);
+        (roles.has(Roles::UNIT) || roles.has(Roles::MAGNITUDE) || matches!(unit, "c" | "v" | "w")).then(
+            || {
+                let (start, _) = self.currency_before(self.tokens[i].span.start);
+                Found {
+                    kind: EntityKind::Quantity,
+                    span: Span::new(start, self.tokens[i].span.end),
+                    tokens: 1,
+                }
+            },
+        )
     }
 
     /// Where an amount starts when a currency sign stands right before it.
@@ -257,7 +215,7 @@ impl<'a> Reader<'a> {
             });
         }
         let joined = |gap: &str| matches!(gap, " " | "-" | "\u{a0}");
-        if joined(self.gap(last)) && holds(MAGNITUDES, self.folded(last + 1)) {
+        if joined(self.gap(last)) && self.plays(last + 1, Roles::MAGNITUDE) {
             counted |= self.folded(last + 1).len() > 1;
             if counted {
                 last += 1;
@@ -271,7 +229,7 @@ impl<'a> Reader<'a> {
         } else if joined(self.gap(last)) && next == "per" && self.folded(last + 2) == "cent" {
             counted = true;
             last += 2;
-        } else if joined(self.gap(last)) && holds(UNITS, next) {
+        } else if joined(self.gap(last)) && self.plays(last + 1, Roles::UNIT) {
             counted = true;
             last += 1;
         }

@@ -299,6 +299,14 @@ fn a_text_of_one_sentence_stays_within_the_limits() {
 }
 
 #[test]
+fn a_sentence_cut_between_a_sign_and_its_number_keeps_spans_inside() {
+    for pad in 0..12 {
+        let text = format!("{}{}", "x".repeat(pad), " € 5 %".repeat(1_000));
+        check(&text, &build(&text));
+    }
+}
+
+#[test]
 fn options_out_of_range_are_brought_back() {
     let options = Options {
         window: 0,

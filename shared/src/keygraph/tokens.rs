@@ -2,6 +2,7 @@
 
 use super::EntityLexicon;
 use super::interner::Interner;
+use super::roles::Roles;
 use crate::text::{Language, Span, Stemmer, fold_into, is_stop_word, sentences, words};
 
 /// How a word is written.
@@ -79,6 +80,8 @@ pub(super) struct Word {
     pub(super) content: bool,
     /// Number of its stem.
     pub(super) stem: u32,
+    /// The parts it can play in names, dates and quantities.
+    pub(super) roles: Roles,
     /// Its number in the lexicon.
     pub(super) lexicon: Option<u32>,
     /// Stands somewhere in lower case.
@@ -169,13 +172,16 @@ impl Tokens {
                 self.stems.intern(&stemmer.stem(folded))
             };
             let lexicon = lexicon.word(folded);
+            let roles = Roles::of(folded, language);
+            let (seen_lower, seen_capital) = (false, false);
             self.words.push(Word {
                 stop,
                 content,
                 stem,
+                roles,
                 lexicon,
-                seen_lower: false,
-                seen_capital: false,
+                seen_lower,
+                seen_capital,
             });
         }
     }

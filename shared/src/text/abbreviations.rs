@@ -1,5 +1,8 @@
 //! Words whose full stop does not end a sentence.
 
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
 use super::Language;
 
 /// What the full stop after a word says.
@@ -41,12 +44,18 @@ const PORTUGUESE_NUMBERED: &str = "núm pág págs cap inc n";
 const DUTCH: &str = "dhr mevr mw ir ing drs mr d.w.z bijv o.a t.a.v m.b.t i.v.m a.u.b jhr evt incl excl";
 const DUTCH_NUMBERED: &str = "blz hfdst lid nrs jan febr mrt apr jun jul aug sept okt nov dec";
 
-fn holds(list: &str, word: &str) -> bool {
-    list.split_ascii_whitespace().any(|entry| entry == word)
-}
-
 /// What a full stop after `folded` (given without it) means.
 pub(super) fn stop_after(folded: &str, language: Language) -> Stop {
+    static TABLES: [OnceLock<HashMap<&'static str, Stop>>; Language::ALL.len()] =
+        [const { OnceLock::new() }; Language::ALL.len()];
+    TABLES[language as usize]
+        .get_or_init(|| table(language))
+        .get(folded)
+        .copied()
+        .unwrap_or(Stop::Ends)
+}
+
+fn table(language: Language) -> HashMap<&'static str, Stop> {
     let (never, numbered, perhaps) = match language {
         Language::English => (ENGLISH, ENGLISH_NUMBERED, ENGLISH_PERHAPS),
         Language::German => (GERMAN, GERMAN_NUMBERED, "usw"),
@@ -57,19 +66,19 @@ pub(super) fn stop_after(folded: &str, language: Language) -> Stop {
         Language::Dutch => (DUTCH, DUTCH_NUMBERED, "enz"),
         _ => ("", "", ""),
     };
-    if holds(never, folded) {
-        Stop::Never
-    } else if holds(numbered, folded) {
-        Stop::BeforeNumber
-    } else if holds(perhaps, folded) {
-        Stop::Perhaps
-    } else if holds(SHARED, folded) {
-        Stop::Never
-    } else if holds(SHARED_NUMBERED, folded) {
-        Stop::BeforeNumber
-    } else if holds(SHARED_PERHAPS, folded) {
-        Stop::Perhaps
-    } else {
-        Stop::Ends
+    let mut table = HashMap::new();
+    // A language's own meaning of a word goes before the shared one.
+    for (list, stop) in [
+        (never, Stop::Never),
+        (numbered, Stop::BeforeNumber),
+        (perhaps, Stop::Perhaps),
+        (SHARED, Stop::Never),
+        (SHARED_NUMBERED, Stop::BeforeNumber),
+        (SHARED_PERHAPS, Stop::Perhaps),
+    ] {
+        for word in list.split_ascii_whitespace() {
+            table.entry(word).or_insert(stop);
+        }
     }
+    table
 }
