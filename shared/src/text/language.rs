@@ -17,8 +17,6 @@ use snowball_stemmers_rs::Algorithm;
 /// assert_eq!(serde_json::to_string(&Language::German).unwrap(), "\"de\"");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(value_type = String, example = "en"))]
 pub enum Language {
     Arabic,
     Basque,
@@ -183,6 +181,17 @@ impl<'de> Deserialize<'de> for Language {
         Ok(Self::from_tag(&tag))
     }
 }
+
+/// On the wire a language is its tag.
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for Language {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+        String::schema()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for Language {}
 
 #[cfg(test)]
 mod tests {
