@@ -64,7 +64,7 @@ impl GraphInput<'static> {
         mut lookup: impl FnMut(&str, &mut Vec<u32>),
     ) -> Result<Self, MatcherError> {
         let d = config.width;
-        let sentences = graph.sentences.len();
+        let sentences = graph.sentences().len();
         if sentence_vectors.len() != sentences * d {
             return Err(MatcherError::Graph {
                 what: "values of the sentence vectors (sentences × width)",
@@ -104,7 +104,7 @@ impl GraphInput<'static> {
         for vertex in &kept {
             rows.clear();
             if let Some(id) = vertex.keyword {
-                lookup(&graph.vertices[id].text, &mut rows);
+                lookup(&graph.vertices()[id].text, &mut rows);
             }
             rows.retain(|&row| known(row));
             keywords.extend_from_slice(&rows);
@@ -248,12 +248,14 @@ struct Kept {
 }
 
 fn kept_vertices(graph: &KeyGraph, limit: usize) -> Vec<Kept> {
-    let empty = graph.vertices.iter().position(|v| v.kind == VertexKind::Empty);
-    let mut best: Vec<usize> = (0..graph.vertices.len()).filter(|&v| Some(v) != empty).collect();
+    let empty = graph.vertices().iter().position(|v| v.kind == VertexKind::Empty);
+    let mut best: Vec<usize> = (0..graph.vertices().len())
+        .filter(|&v| Some(v) != empty)
+        .collect();
     best.sort_by(|&a, &b| {
-        graph.vertices[b]
+        graph.vertices()[b]
             .rank
-            .total_cmp(&graph.vertices[a].rank)
+            .total_cmp(&graph.vertices()[a].rank)
             .then(a.cmp(&b))
     });
     let all = best.len() + usize::from(empty.is_some()) <= limit;
@@ -261,9 +263,9 @@ fn kept_vertices(graph: &KeyGraph, limit: usize) -> Vec<Kept> {
         best.truncate(limit - 1);
     }
     best.sort_unstable();
-    let mut held = vec![false; graph.sentences.len()];
+    let mut held = vec![false; graph.sentences().len()];
     for &v in &best {
-        for &sentence in &graph.vertices[v].sentences {
+        for &sentence in &graph.vertices()[v].sentences {
             held[sentence] = true;
         }
     }
@@ -272,7 +274,7 @@ fn kept_vertices(graph: &KeyGraph, limit: usize) -> Vec<Kept> {
         .map(|v| Kept {
             keyword: Some(v),
             origin: v as u32,
-            sentences: graph.vertices[v].sentences.clone(),
+            sentences: graph.vertices()[v].sentences.clone(),
         })
         .collect();
     let homeless: Vec<usize> = (0..held.len()).filter(|&s| !held[s]).collect();
@@ -287,14 +289,14 @@ fn kept_vertices(graph: &KeyGraph, limit: usize) -> Vec<Kept> {
 }
 
 fn neighbour_lists(graph: &KeyGraph, kept: &[Kept]) -> (Vec<u32>, Vec<u32>, Vec<f32>) {
-    let mut place = vec![None; graph.vertices.len()];
+    let mut place = vec![None; graph.vertices().len()];
     for (row, vertex) in kept.iter().enumerate() {
         if let Some(id) = vertex.keyword {
             place[id] = Some(row);
         }
     }
     let mut lists: Vec<Vec<(u32, f32)>> = vec![Vec::new(); kept.len()];
-    for edge in &graph.edges {
+    for edge in graph.edges() {
         if let (Some(a), Some(b)) = (place[edge.source], place[edge.target]) {
             lists[a].push((b as u32, edge.weight as f32));
             lists[b].push((a as u32, edge.weight as f32));

@@ -1,50 +1,34 @@
 use super::*;
 use crate::features::SparseVector;
-use crate::keygraph::{Edge, KeyGraph, Sentence, Vertex, VertexKind};
+use crate::keygraph::{KeyGraph, Sentence, Vertex, VertexKind};
 
 fn vertex(id: usize, kind: VertexKind, rank: f32, sentences: &[usize]) -> Vertex {
     Vertex {
         id,
-        text: format!("word{id}"),
+        text: if kind == VertexKind::Empty {
+            String::new()
+        } else {
+            format!("word{id}")
+        },
         kind,
         rank,
         sentences: sentences.to_vec(),
-        spans: Vec::new(),
+        spans: match kind {
+            VertexKind::Empty => Vec::new(),
+            _ => sentences.iter().map(|s| [s * 10, s * 10 + 5]).collect(),
+        },
     }
 }
 
 fn keygraph() -> KeyGraph {
-    KeyGraph {
-        sentences: (0..4)
-            .map(|s| Sentence {
-                start: s * 10,
-                end: s * 10 + 9,
-            })
-            .collect(),
-        vertices: vec![
-            vertex(0, VertexKind::Keyword, 0.5, &[0, 1]),
-            vertex(1, VertexKind::Entity, 0.9, &[1]),
-            vertex(2, VertexKind::Keyword, 0.1, &[1, 2]),
-            vertex(3, VertexKind::Empty, 0.0, &[3]),
-        ],
-        edges: vec![
-            Edge {
-                source: 0,
-                target: 1,
-                weight: 1,
-            },
-            Edge {
-                source: 0,
-                target: 2,
-                weight: 1,
-            },
-            Edge {
-                source: 1,
-                target: 2,
-                weight: 1,
-            },
-        ],
-    }
+    let sentences = (0..4).map(|s| Sentence::new(s * 10, s * 10 + 9)).collect();
+    let vertices = vec![
+        vertex(0, VertexKind::Keyword, 0.5, &[0, 1]),
+        vertex(1, VertexKind::Entity, 0.9, &[1]),
+        vertex(2, VertexKind::Keyword, 0.1, &[1, 2]),
+        vertex(3, VertexKind::Empty, 0.0, &[3]),
+    ];
+    KeyGraph::new(sentences, vertices).unwrap()
 }
 
 fn config() -> MatcherConfig {
