@@ -237,13 +237,13 @@ impl Run<'_> {
                 };
                 let mut best = unit(&z);
                 let mut clustering = self.k_means(&best)?;
-                let mut distance = filter::intra_cluster_distance(&clustering);
+                let mut distance = self.tightness(&z, &clustering);
                 for order in 1..=max {
                     (self.on_step)("low-pass filter");
                     low_pass_filter(graph, &mut z, 1);
                     let rows = unit(&z);
                     let next = self.k_means(&rows)?;
-                    let next_distance = filter::intra_cluster_distance(&next);
+                    let next_distance = self.tightness(&z, &next);
                     if next_distance > distance {
                         return Ok((best, clustering, order - 1));
                     }
@@ -252,6 +252,11 @@ impl Run<'_> {
                 Ok((best, clustering, max))
             }
         }
+    }
+
+    /// The distance inside the clusters, of the vectors as the filter left them: before they are scaled.
+    fn tightness(&self, z: &DenseRows, clustering: &Clustering) -> f64 {
+        filter::intra_cluster_distance(&kmeans::around_means(z, clustering.assignment.clone(), self.k))
     }
 
     fn finish(&mut self, rows: &dyn RowSource, clustering: &Clustering) -> Finished {
