@@ -18,8 +18,12 @@ mod pairs;
 mod parallel;
 mod reader;
 mod repository;
+mod reuters;
 mod skos;
 mod source;
+mod split;
+mod statistics;
+mod tarball;
 mod vocabulary;
 mod writer;
 
@@ -30,6 +34,12 @@ pub use error::CorpusError;
 pub use format::CorpusFormat;
 pub use parallel::{available_threads, for_each_document};
 pub use reader::{COMPLAINTS_KEPT, Columns, CorpusReader, IdFilter, ReadOptions};
+pub use reuters::{FetchError, fetch_reuters};
 pub use source::{CorpusSource, open};
+pub use split::{Part, Split, SplitOptions};
+pub use statistics::{corpus_stats, normalised_text_hash};
 pub use vocabulary::{LabelVocabulary, VocabularyEntry};
 pub use writer::{CorpusWriter, WriteFormat};
+
+#[cfg(test)]
+mod tests;
