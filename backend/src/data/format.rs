@@ -68,6 +68,9 @@ impl CorpusFormat {
                 Self::AnnifFolder
             });
         }
+        if is_texts_of_a_pair(path) {
+            return Ok(Self::Pairs);
+        }
         let start = first_kilobytes(path)?;
         let start = String::from_utf8_lossy(&start);
         let first = start
@@ -129,7 +132,8 @@ fn by_first_line(line: &str) -> Option<CorpusFormat> {
         if super::delimited::is_header(line.split('\t')) {
             return Some(CorpusFormat::Tsv);
         }
-        if left.split(',').all(|label| is_number(label.trim())) && !right.trim().is_empty() {
+        let numbers = left.split(',').all(|label| is_number(label.trim()));
+        if numbers && !right.trim().is_empty() && !right.contains('\t') {
             return Some(CorpusFormat::Pecos);
         }
         if right.starts_with('<') || right.starts_with("http") {
@@ -139,6 +143,15 @@ fn by_first_line(line: &str) -> Option<CorpusFormat> {
     }
     super::delimited::is_header(line.split(',').map(|cell| cell.trim_matches('"')))
         .then_some(CorpusFormat::Csv)
+}
+
+/// A text file whose labels file stands beside it. Looked at before the content, which may be anything.
+fn is_texts_of_a_pair(path: &Path) -> bool {
+    let is_text = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(|name| name.contains(".txt"));
+    is_text && pairs::labels_file_of(path).is_some_and(|labels| labels.is_file())
 }
 
 fn by_name(path: &Path) -> Option<CorpusFormat> {

@@ -71,6 +71,10 @@ impl Records for Jsonl {
 
 /// One object, or what was found and what was expected instead.
 fn parse(line: &str) -> Result<Parsed, (String, String)> {
+    // A list would do for the derived reader; it is no document.
+    if !line.trim_start().starts_with('{') {
+        return Err(diagnose(line, "no object"));
+    }
     match serde_json::from_str::<Parsed>(line) {
         Ok(parsed) if parsed.labels.iter().all(|label| !label.trim().is_empty()) => Ok(parsed),
         Ok(parsed) => {
@@ -84,12 +88,19 @@ fn parse(line: &str) -> Result<Parsed, (String, String)> {
                 "a label name".into(),
             ))
         }
-        Err(error) => Err(diagnose(line, &error)),
+        Err(error) => {
+            // The line in the message is always the first: the complaint knows the right one.
+            let message = error.to_string();
+            Err(diagnose(
+                line,
+                message.split(" at line ").next().unwrap_or(&message),
+            ))
+        }
     }
 }
 
 /// Reads the line again without a shape in mind, to say what exactly is wrong with it.
-fn diagnose(line: &str, error: &serde_json::Error) -> (String, String) {
+fn diagnose(line: &str, message: &str) -> (String, String) {
     const OBJECT: &str = r#"an object {"id": …, "text": …, "labels": […]}"#;
     let value = match serde_json::from_str::<Value>(line) {
         Ok(value) => value,
@@ -144,7 +155,7 @@ fn diagnose(line: &str, error: &serde_json::Error) -> (String, String) {
             );
         }
     }
-    (error.to_string(), OBJECT.into())
+    (message.to_owned(), OBJECT.into())
 }
 
 fn kind(value: &Value) -> String {

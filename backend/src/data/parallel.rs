@@ -1,7 +1,7 @@
 //! One pass over a corpus on all cores: a bounded channel between the reader and the workers.
 
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use super::document::Document;
@@ -37,12 +37,15 @@ pub fn for_each_document<S: Send>(
         return Ok(vec![only]);
     }
     let (sender, receiver) = sync_channel::<(usize, Vec<Document>)>(threads);
-    let receiver = Mutex::new(receiver);
     let next = |receiver: &Mutex<Receiver<_>>| receiver.lock().ok()?.recv().ok();
+    let (state, each) = (&state, &each);
     thread::scope(|scope| {
+        // The workers own the receiver: if all of them are gone, nobody waits for a place in the channel for ever.
+        let receiver = Arc::new(Mutex::new(receiver));
         let workers: Vec<_> = (0..threads)
             .map(|_| {
-                scope.spawn(|| {
+                let receiver = Arc::clone(&receiver);
+                scope.spawn(move || {
                     let mut mine = state();
                     while let Some((first, batch)) = next(&receiver) {
                         for (offset, document) in batch.into_iter().enumerate() {
@@ -53,6 +56,7 @@ pub fn for_each_document<S: Send>(
                 })
             })
             .collect();
+        drop(receiver);
         let read = feed(reader, |first, batch| sender.send((first, batch)).is_ok());
         drop(sender);
         let states = workers

@@ -6,6 +6,8 @@
 //! and real-valued weights below 1.5 at least keep which features are there. Labels are called by their numbers
 //! unless a vocabulary names them.
 
+use std::fmt::Write;
+
 use super::document::{Document, without_repeats};
 use super::error::{CorpusError, quote};
 use super::lines::Lines;
@@ -129,7 +131,7 @@ fn parse(line: &str, features: u64, labels: u64) -> Result<(String, Vec<String>)
             if !text.is_empty() {
                 text.push(' ');
             }
-            text.push_str(&format!("f{feature}"));
+            let _ = write!(text, "f{feature}");
         }
     }
     Ok((text, without_repeats(names)))

