@@ -318,12 +318,12 @@ fn skos_in_both_notations_gives_one_vocabulary() {
 
 #[test]
 fn a_table_of_labels_has_names_alternatives_and_parents() {
-    let table = "id\tname\talternatives\tparents\n1\ttin\tSn|stannum\t2|9\n2\tmetals\t\t\n";
-    let vocabulary = vocabulary("v.tsv", table).unwrap();
-    assert_eq!(vocabulary.len(), 2);
-    assert_eq!(vocabulary.by_id("1").unwrap().alternatives, ["Sn", "stannum"]);
+    let text = "id\tname\talternatives\tparents\n1\ttin\tSn|stannum\t2|9\n2\tmetals\t\t\n";
+    let table = vocabulary("v.tsv", text).unwrap();
+    assert_eq!(table.len(), 2);
+    assert_eq!(table.by_id("1").unwrap().alternatives, ["Sn", "stannum"]);
     // A parent that is not in the vocabulary has no name.
-    assert_eq!(vocabulary.parents_by_name()["tin"], ["metals"]);
+    assert_eq!(table.parents_by_name()["tin"], ["metals"]);
     let annif = vocabulary("v.tsv", "<http://x/tin>\ttin\n").unwrap();
     assert_eq!(annif.name("http://x/tin"), Some("tin"));
 }
