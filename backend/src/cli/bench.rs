@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::bench_labels;
+use super::{bench_labels, bench_server};
 
 /// Arguments of `gnnxml bench`.
 #[derive(Debug, clap::Args)]
@@ -16,10 +16,13 @@ pub(super) struct Args {
 enum BenchCommand {
     /// Label graph, clustering and map: quality, speed against scikit-learn, growth
     Labels(bench_labels::Args),
+    /// The server under load on loopback, or killed and restarted again and again
+    Server(bench_server::Args),
 }
 
 pub(super) fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         BenchCommand::Labels(args) => bench_labels::run(args),
+        BenchCommand::Server(args) => bench_server::run(args),
     }
 }

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod bench_labels;
+mod bench_server;
 mod clusters;
 mod corpus;
 mod encoder;

@@ -13,6 +13,7 @@ mod progress;
 mod requests;
 mod runs;
 mod tagging;
+mod uploads;
 
 pub use clusters::{
     ClusterDetail, ClusterList, ClusterStatistics, ClusterSummary, ExampleDocument, LabelDetail, LabelMap,
@@ -29,3 +30,4 @@ pub use runs::{Preset, PublishRun, Run, RunList, RunStatus, StartRun, StoredEven
 pub use tagging::{
     Evidence, MatchedCluster, SentenceEvidence, Tag, TagResponse, VertexEvidence, WordEvidence,
 };
+pub use uploads::{CorpusEntry, CorpusList};
