@@ -284,6 +284,9 @@ fn a_long_found_text_is_shown_in_part_and_printable() {
 }
 
 proptest! {
+    // Each case writes files: fewer cases than usual.
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
     /// Every line is either a document or one complaint, whatever the bytes.
     #[test]
     fn no_bytes_break_the_reader(

@@ -356,6 +356,9 @@ fn an_id_filter_keeps_only_what_is_listed() {
 }
 
 proptest! {
+    // Each case writes files: fewer cases than usual.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
     /// What is written comes back, from each format that can hold it.
     #[test]
     fn documents_survive_writing_and_reading(

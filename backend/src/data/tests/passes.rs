@@ -105,6 +105,9 @@ fn tailed() -> impl Strategy<Value = Vec<Document>> {
 }
 
 proptest! {
+    // Each case writes files: fewer cases than usual.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn a_split_loses_nothing_keeps_duplicates_together_and_every_label_learnable(
         documents in tailed(), seed in 0_u64..50, keep in 1_u32..3,
