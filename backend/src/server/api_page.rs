@@ -168,4 +168,14 @@ mod tests {
         assert!(!html.contains("<script"));
         assert!(html.contains("/api/v1/runs/{id}/events"));
     }
+
+    #[test]
+    fn the_committed_description_is_the_one_the_handlers_give() {
+        let committed = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openapi.json");
+        let committed = std::fs::read_to_string(&committed).unwrap_or_default();
+        assert!(
+            committed == description(),
+            "docs/openapi.json is out of date: run `cargo run -p gnnxml-backend -- serve --print-openapi > docs/openapi.json`"
+        );
+    }
 }
