@@ -6,3 +6,9 @@
 pub mod encoder;
 pub mod matcher;
 pub mod ops;
+//! The one reference forward pass: encoders, matcher, ranker, scores, explanation.
+//!
+//! Plain Rust, SIMD where it pays; it never loads, trains or draws anything.
+
+pub mod ranker;
+pub mod score;

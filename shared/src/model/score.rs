@@ -1,0 +1,195 @@
+//! From cluster and margin to one number a person can read.
+//!
+//! For label ℓ of cluster k, with margin m from its ranker and p_ℓ its propensity:
+//!
+//! ```text
+//! t     = slope·m + offset + lift·ln(1/p_ℓ)                  log-odds of the label in its cluster
+//! s     = a·ln p(z=k|x) + ln σ(b·t) + γ·ln(1/p_ℓ)            log-score: p(z)^a · p(y|z,x)^b · (1/p_ℓ)^γ
+//! p     = calibration(s)                                     what is shown
+//! ```
+//!
+//! The paper multiplies the two probabilities and stops there. The exponents a and b say how far each factor is trusted; `lift`
+//! undoes the ranker's habit of under-scoring labels with few documents, and γ prefers the rarer of two labels that are
+//! both sure. All are fitted on documents the rankers did not see. Nothing here ranks: see [`super::tagger`].
+
+use serde::{Deserialize, Serialize};
+
+/// σ(slope·m + offset).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sigmoid {
+    pub slope: f32,
+    pub offset: f32,
+}
+
+impl Sigmoid {
+    /// σ(m): no change.
+    pub const PLAIN: Self = Self {
+        slope: 1.0,
+        offset: 0.0,
+    };
+
+    /// slope·m + offset.
+    pub fn log_odds(self, margin: f32) -> f32 {
+        self.slope * margin + self.offset
+    }
+
+    /// σ(slope·m + offset).
+    pub fn probability(self, margin: f32) -> f32 {
+        sigmoid(self.log_odds(margin))
+    }
+}
+
+/// 1/(1 + e^−x), without overflow.
+pub fn sigmoid(x: f32) -> f32 {
+    if x >= 0.0 {
+        1.0 / (1.0 + (-x).exp())
+    } else {
+        let e = x.exp();
+        e / (1.0 + e)
+    }
+}
+
+/// ln σ(x), without overflow.
+pub fn log_sigmoid(x: f32) -> f32 {
+    x.min(0.0) - (-x.abs()).exp().ln_1p()
+}
+
+/// How a log-score becomes a probability.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Calibration {
+    /// σ(slope·s + offset).
+    Platt(Sigmoid),
+    /// Straight lines between rising knots (log-score, probability); constant beyond both ends.
+    Isotonic {
+        scores: Vec<f32>,
+        probabilities: Vec<f32>,
+    },
+}
+
+impl Calibration {
+    /// The probability for a log-score; never falls when the score rises.
+    pub fn probability(&self, score: f32) -> f32 {
+        match self {
+            Self::Platt(sigmoid) => sigmoid.probability(score),
+            Self::Isotonic {
+                scores,
+                probabilities,
+            } => {
+                let above = scores.partition_point(|&knot| knot <= score);
+                match (above.checked_sub(1), probabilities.get(above)) {
+                    (None, first) => first.copied().unwrap_or(0.0),
+                    (Some(below), None) => probabilities[below],
+                    (Some(below), Some(&high)) => {
+                        let low = probabilities[below];
+                        let (from, to) = (scores[below], scores[above]);
+                        let share = if to > from {
+                            (score - from) / (to - from)
+                        } else {
+                            1.0
+                        };
+                        low + share * (high - low)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The fitted mixture of everything a model knows about a label and a text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Score {
+    /// From a margin to log-odds: [`Sigmoid::PLAIN`] for logistic rankers, a Platt pair for squared hinge.
+    pub margin: Sigmoid,
+    /// a.
+    pub cluster_exponent: f32,
+    /// b.
+    pub label_exponent: f32,
+    /// Weight of ln(1/p_ℓ) inside the log-odds.
+    pub lift: f32,
+    /// γ.
+    pub gamma: f32,
+    /// B: how many clusters are looked into.
+    pub clusters: usize,
+    pub calibration: Calibration,
+    /// The probability at which keeping a tag gives the best F1.
+    pub cutoff: f32,
+}
+
+impl Default for Score {
+    fn default() -> Self {
+        Self {
+            margin: Sigmoid::PLAIN,
+            cluster_exponent: 1.0,
+            label_exponent: 1.0,
+            lift: 0.0,
+            gamma: 0.0,
+            clusters: 10,
+            calibration: Calibration::Platt(Sigmoid::PLAIN),
+            cutoff: 0.5,
+        }
+    }
+}
+
+impl Score {
+    /// s, from ln p(z=k|x), the margin and ln(1/p_ℓ).
+    pub fn log_score(&self, log_cluster: f32, margin: f32, log_inverse_propensity: f32) -> f32 {
+        let t = self.margin.log_odds(margin) + self.lift * log_inverse_propensity;
+        self.cluster_exponent * log_cluster
+            + log_sigmoid(self.label_exponent * t)
+            + self.gamma * log_inverse_propensity
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sigmoids_survive_extreme_log_odds() {
+        for x in [-1e30f32, -200.0, 0.0, 200.0, 1e30] {
+            assert!((0.0..=1.0).contains(&sigmoid(x)), "{x}");
+            assert!(log_sigmoid(x) <= 0.0 && !log_sigmoid(x).is_nan(), "{x}");
+        }
+        assert!((log_sigmoid(-3.0) - sigmoid(-3.0).ln()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn an_isotonic_calibration_interpolates_and_stays_flat_beyond_its_ends() {
+        let c = Calibration::Isotonic {
+            scores: vec![-2.0, 0.0, 1.0],
+            probabilities: vec![0.1, 0.5, 0.9],
+        };
+        let found = [-9.0, -2.0, -1.0, 0.0, 0.5, 1.0, 9.0].map(|s| c.probability(s));
+        for (found, expected) in found.iter().zip([0.1, 0.1, 0.3, 0.5, 0.7, 0.9, 0.9]) {
+            assert!((found - expected).abs() < 1e-6, "{found} {expected}");
+        }
+    }
+
+    #[test]
+    fn an_isotonic_calibration_without_knots_answers_zero() {
+        let c = Calibration::Isotonic {
+            scores: vec![],
+            probabilities: vec![],
+        };
+        assert_eq!(c.probability(3.0), 0.0);
+    }
+
+    #[test]
+    fn with_exponents_of_one_the_log_score_is_the_papers_product() {
+        let score = Score::default();
+        let (p_cluster, margin) = (0.3f32, 0.7f32);
+        let expected = (p_cluster * sigmoid(margin)).ln();
+        assert!((score.log_score(p_cluster.ln(), margin, 2.0) - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_prior_prefers_the_rarer_of_two_equal_labels() {
+        let score = Score {
+            gamma: 0.3,
+            ..Score::default()
+        };
+        assert!(score.log_score(-0.1, 2.0, 1.5) > score.log_score(-0.1, 2.0, 0.2));
+    }
+}
