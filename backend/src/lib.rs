@@ -14,3 +14,4 @@ pub mod matcher;
 pub mod ranker;
 pub mod runs;
 pub mod server;
+pub mod train;

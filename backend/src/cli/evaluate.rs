@@ -1,9 +1,116 @@
 //! `gnnxml evaluate`.
 
+use std::path::PathBuf;
+
+use crate::data::{CorpusSource, IdFilter, available_threads};
+use crate::train::Model;
+use gnnxml_shared::metrics::EvaluationReport;
+
 /// Arguments of `gnnxml evaluate`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {}
+pub(super) struct Args {
+    /// Model directory
+    #[arg(long)]
+    model: PathBuf,
+    /// Labelled corpus
+    #[arg(long)]
+    corpus: PathBuf,
+    /// Only the documents whose ids are in this file, one a line
+    #[arg(long)]
+    ids: Option<PathBuf>,
+    /// One JSON object on standard output
+    #[arg(long)]
+    json: bool,
+    /// Threads; all cores unless given
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Bad records to leave out and count before giving up
+    #[arg(long, default_value_t = 0)]
+    skip_bad: usize,
+}
 
-pub(super) fn run(_args: Args) -> anyhow::Result<()> {
-    anyhow::bail!("`gnnxml evaluate` is not built yet")
+pub(super) fn run(args: Args) -> anyhow::Result<()> {
+    let model = Model::load(&args.model)?;
+    let mut source = CorpusSource::detect(&args.corpus)?.skip_bad(args.skip_bad);
+    if let Some(ids) = &args.ids {
+        source = source.only(IdFilter::from_file(ids)?);
+    }
+    let threads = args.threads.unwrap_or_else(available_threads).max(1);
+    let report = crate::evaluate::evaluate(&model, &source, threads)?;
+    if args.json {
+        println!("{}", json(&report));
+    } else {
+        table(&report);
+    }
+    Ok(())
+}
+
+/// The figures at the top level, by name; counts, buckets and calibration beside them.
+fn json(report: &EvaluationReport) -> serde_json::Value {
+    let mut object = serde_json::Map::new();
+    object.insert("documents".into(), report.documents.into());
+    object.insert(
+        "documents_without_labels".into(),
+        report.documents_without_labels.into(),
+    );
+    object.insert("unknown_labels".into(), report.unknown_labels.into());
+    for (name, value) in &report.values {
+        object.insert(name.clone(), serde_json::json!((value * 1e4).round() / 1e4));
+    }
+    object.insert("best_cutoff".into(), report.best_cutoff.into());
+    object.insert("best_cutoff_micro_f1".into(), report.best_cutoff_micro_f1.into());
+    object.insert("buckets".into(), serde_json::json!(report.buckets));
+    object.insert("calibration".into(), serde_json::json!(report.calibration));
+    object.into()
+}
+
+fn table(report: &EvaluationReport) {
+    println!("{} documents scored", report.documents);
+    if report.documents_without_labels > 0 {
+        println!(
+            "{} left out: none of their labels is known to the model",
+            report.documents_without_labels
+        );
+    }
+    if report.unknown_labels > 0 {
+        println!(
+            "{} true labels left out: training never saw them",
+            report.unknown_labels
+        );
+    }
+    println!();
+    for family in ["P", "nDCG", "PSP", "PSnDCG", "R", "RP"] {
+        let cells: Vec<String> = [1, 3, 5]
+            .iter()
+            .filter_map(|k| {
+                report
+                    .get(&format!("{family}@{k}"))
+                    .map(|v| format!("{family}@{k} {v:6.2}"))
+            })
+            .collect();
+        if !cells.is_empty() {
+            println!("{}", cells.join("   "));
+        }
+    }
+    for name in ["micro_f1", "macro_f1", "ece"] {
+        if let Some(value) = report.get(name) {
+            println!("{name} {value:.2}");
+        }
+    }
+    println!(
+        "best cut-off here {:.3}: micro-F1 {:.2}",
+        report.best_cutoff, report.best_cutoff_micro_f1
+    );
+    println!("\nby how many training documents a label has, among the first 5:");
+    for bucket in report.buckets.iter().filter(|b| b.k == 5) {
+        let name = serde_json::to_value(bucket.bucket).ok();
+        let show = |value: Option<f64>| value.map_or("–".to_owned(), |v| format!("{v:.2}"));
+        println!(
+            "  {:<8} {:>7} true   precision {:>6}   recall {:>6}",
+            name.as_ref().and_then(|n| n.as_str()).unwrap_or(""),
+            bucket.truths,
+            show(bucket.precision),
+            show(bucket.recall)
+        );
+    }
 }

@@ -19,6 +19,7 @@ mod learn;
 mod predict;
 mod serve;
 mod train;
+mod train_display;
 
 /// Tag texts with the right handful of labels out of thousands to millions.
 #[derive(Debug, Parser)]

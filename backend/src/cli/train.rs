@@ -1,9 +1,135 @@
 //! `gnnxml train`.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context;
+use gnnxml_shared::api::TrainEvent;
+
+use super::WrongInput;
+use super::train_display::{Display, Style};
+use crate::data::{CorpusSource, IdFilter, available_threads};
+use crate::matcher::DeviceChoice;
+use crate::train::{TrainConfig, TrainError, TrainRequest, preset, train};
+
 /// Arguments of `gnnxml train`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {}
+pub(super) struct Args {
+    /// Training corpus
+    #[arg(long, required_unless_present = "print_preset")]
+    corpus: Option<PathBuf>,
+    /// Corpus to fit the score on; without it a seeded part of the training documents is held out
+    #[arg(long)]
+    valid: Option<PathBuf>,
+    /// Only the training documents whose ids are in this file, one a line
+    #[arg(long)]
+    ids: Option<PathBuf>,
+    /// Where the model goes
+    #[arg(long, required_unless_present = "print_preset")]
+    out: Option<PathBuf>,
+    /// fast, balanced or best
+    #[arg(long, default_value = "fast")]
+    preset: String,
+    /// Settings from a TOML file instead of a preset
+    #[arg(long, conflicts_with = "preset")]
+    config: Option<PathBuf>,
+    /// Encoder: lsa, static, minilm, a directory or a hub id
+    #[arg(long)]
+    encoder: Option<String>,
+    /// auto, cpu or cuda
+    #[arg(long, default_value = "auto")]
+    device: DeviceChoice,
+    /// Threads; all cores unless given
+    #[arg(long)]
+    threads: Option<usize>,
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Bad records to leave out and count before giving up
+    #[arg(long, default_value_t = 0)]
+    skip_bad: usize,
+    /// Go on where an interrupted run of the same command stopped
+    #[arg(long)]
+    resume: bool,
+    /// One JSON object a line on standard output instead of progress bars
+    #[arg(long)]
+    json_progress: bool,
+    /// Print a preset's TOML file and exit
+    #[arg(long, value_name = "NAME")]
+    print_preset: Option<String>,
+}
 
-pub(super) fn run(_args: Args) -> anyhow::Result<()> {
-    anyhow::bail!("`gnnxml train` is not built yet")
+pub(super) fn run(args: Args) -> anyhow::Result<()> {
+    if let Some(name) = &args.print_preset {
+        print!("{}", preset(name).map_err(|e| WrongInput(e.to_string()))?);
+        return Ok(());
+    }
+    let (Some(corpus), Some(out)) = (&args.corpus, &args.out) else {
+        return Err(WrongInput("--corpus and --out are both needed".into()).into());
+    };
+    let mut config = settings(&args)?;
+    if let Some(name) = &args.encoder {
+        config.encoder.name.clone_from(name);
+    }
+    config.seed = args.seed.unwrap_or(config.seed);
+    let threads = args.threads.unwrap_or_else(available_threads).max(1);
+    // Fails only when a pool exists already, which then has the size someone chose before us.
+    let _ = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build_global();
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // A second signal ends the process at once.
+        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let mut source = CorpusSource::detect(corpus)?.skip_bad(args.skip_bad);
+    if let Some(ids) = &args.ids {
+        source = source.only(IdFilter::from_file(ids)?);
+    }
+    let request = TrainRequest {
+        corpus: source,
+        valid: args.valid.as_ref().map(CorpusSource::detect).transpose()?,
+        out: out.clone(),
+        config,
+        device: args.device,
+        threads,
+        resume: args.resume,
+        stop,
+    };
+    let display = Display::new(if args.json_progress {
+        Style::Json
+    } else {
+        Style::Terminal
+    });
+    match train(&request, &|event| display.show(&event)) {
+        Ok(outcome) => {
+            display.finish(&outcome, out);
+            Ok(())
+        }
+        Err(TrainError::Interrupted) => {
+            display.show(&TrainEvent::Interrupted { resumable: true });
+            Err(TrainError::Interrupted.into())
+        }
+        Err(error) => {
+            display.show(&TrainEvent::Failed {
+                message: error.to_string(),
+            });
+            if error.is_the_callers() {
+                return Err(WrongInput(error.to_string()).into());
+            }
+            Err(error.into())
+        }
+    }
+}
+
+fn settings(args: &Args) -> anyhow::Result<TrainConfig> {
+    let parsed = match &args.config {
+        None => TrainConfig::of_preset(&args.preset),
+        Some(file) => {
+            let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+            TrainConfig::parse(&file.display().to_string(), &text)
+        }
+    };
+    Ok(parsed.map_err(|e| WrongInput(e.to_string()))?)
 }

@@ -1,14 +1,13 @@
 //! The one reference forward pass: what the server trains, the browser runs and the kernels are held against.
 //!
 //! Plain Rust, SIMD where it pays; it never loads, trains or draws anything.
-//! Start at [`encoder`], where a text becomes numbers, then [`matcher`]: from a text's KeyGraph to label clusters.
+//! Start at [`tagger`], which calls the rest in order: [`encoder`], where a text becomes numbers, [`matcher`], from a
+//! text's KeyGraph to label clusters, [`ranker`], from a cluster to its labels, and [`score`], which mixes the two.
 
 pub mod encoder;
+pub mod explain;
 pub mod matcher;
 pub mod ops;
-//! The one reference forward pass: encoders, matcher, ranker, scores, explanation.
-//!
-//! Plain Rust, SIMD where it pays; it never loads, trains or draws anything.
-
 pub mod ranker;
 pub mod score;
+pub mod tagger;

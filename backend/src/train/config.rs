@@ -1,0 +1,279 @@
+//! Every number of a training run, as a TOML file a person can print, copy and change.
+
+use gnnxml_shared::features::TfIdfOptions;
+use gnnxml_shared::keygraph;
+use gnnxml_shared::text::Language;
+use serde::{Deserialize, Serialize};
+
+use crate::labels::ClusterOptions;
+use crate::ranker::{Loss, RankerConfig};
+
+/// The settings of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainConfig {
+    pub seed: u64,
+    /// IETF tag of the texts' language.
+    pub language: String,
+    pub words: TfIdfOptions,
+    #[serde(default)]
+    pub keygraph: keygraph::Options,
+    pub encoder: EncoderSettings,
+    pub clusters: ClusterOptions,
+    pub matcher: MatcherSettings,
+    pub ranker: RankerSettings,
+    pub score: ScoreSettings,
+}
+
+/// Where sentence vectors come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EncoderSettings {
+    /// `none`, `lsa`, `static`, `minilm`, a directory or a hub id.
+    pub name: String,
+    /// Width of `lsa`; the others bring their own.
+    pub dims: usize,
+}
+
+/// Which matcher chooses clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MatcherKind {
+    /// One-vs-all on words.
+    Linear,
+    /// Bilateral GIN on the KeyGraph.
+    Graph,
+    /// Both, mixed by a share fitted on held-out documents.
+    Both,
+}
+
+/// How clusters are matched.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MatcherSettings {
+    pub kind: MatcherKind,
+    /// C of the linear matcher.
+    pub cost: f64,
+    /// ε of the linear matcher.
+    pub tolerance: f64,
+    /// Weights of the linear matcher below this are dropped.
+    pub threshold: f32,
+    /// Epochs of the graph network.
+    pub epochs: u32,
+    /// Units of its hidden layers.
+    pub hidden: usize,
+    /// GIN layers.
+    pub layers: usize,
+    /// Keyword vertices kept.
+    pub max_vertices: usize,
+    /// Width of its trained word embedding.
+    pub embedding: usize,
+}
+
+/// How labels are ranked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RankerSettings {
+    pub loss: Loss,
+    pub cost: f64,
+    pub tolerance: f64,
+    pub max_iterations: usize,
+    pub threshold: f32,
+    pub tail_weight: f64,
+    /// Documents learn against the rankers of that many predicted clusters, besides their true ones.
+    pub negatives: usize,
+    /// Whether rankers see the document's vector beside its words.
+    pub embedding: bool,
+    /// What the document's vector is multiplied with before it joins the words (both have length 1).
+    pub embedding_weight: f32,
+}
+
+impl RankerSettings {
+    /// The solver's part.
+    pub fn solver(&self) -> RankerConfig {
+        RankerConfig {
+            loss: self.loss,
+            cost: self.cost,
+            tolerance: self.tolerance,
+            max_iterations: self.max_iterations,
+            threshold: self.threshold,
+            tail_weight: self.tail_weight,
+        }
+    }
+}
+
+/// How the parts are mixed into one score.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScoreSettings {
+    /// B: clusters looked into.
+    pub clusters: usize,
+    /// Share of the training documents held out for fitting when no validation corpus is given.
+    pub hold_out: f64,
+    /// Documents held out at most.
+    pub hold_out_at_most: usize,
+    /// What a point of propensity-scored precision is worth against a point of plain precision.
+    pub tail_emphasis: f64,
+    pub calibration: CalibrationKind,
+    /// Fixes γ instead of fitting it.
+    #[serde(default)]
+    pub gamma: Option<f32>,
+}
+
+/// How log-scores become probabilities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CalibrationKind {
+    Platt,
+    Isotonic,
+}
+
+/// The presets by name, as the files they are.
+pub const PRESETS: [(&str, &str); 3] = [
+    ("fast", include_str!("../../presets/fast.toml")),
+    ("balanced", include_str!("../../presets/balanced.toml")),
+    ("best", include_str!("../../presets/best.toml")),
+];
+
+/// What is wrong with a configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("there is no preset {found:?}; expected fast, balanced or best")]
+    Preset { found: String },
+    #[error("{file}: {error}; `gnnxml train --print-preset fast` prints a whole file to start from")]
+    Toml {
+        file: String,
+        error: Box<toml::de::Error>,
+    },
+    #[error("{file}: {setting} is {found}; expected {expected}")]
+    Setting {
+        file: String,
+        setting: &'static str,
+        found: String,
+        expected: &'static str,
+    },
+}
+
+/// The text of a preset.
+pub fn preset(name: &str) -> Result<&'static str, ConfigError> {
+    PRESETS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, text)| *text)
+        .ok_or_else(|| ConfigError::Preset {
+            found: name.to_owned(),
+        })
+}
+
+impl TrainConfig {
+    /// A preset, checked.
+    pub fn of_preset(name: &str) -> Result<Self, ConfigError> {
+        Self::parse(&format!("preset {name}"), preset(name)?)
+    }
+
+    /// Reads TOML; `file` is what errors call it.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ConfigError> {
+        let config: Self = toml::from_str(text).map_err(|error| ConfigError::Toml {
+            file: file.to_owned(),
+            error: Box::new(error),
+        })?;
+        config.check(file)?;
+        Ok(config)
+    }
+
+    /// The texts' language.
+    pub fn text_language(&self) -> Language {
+        Language::from_tag(&self.language)
+    }
+
+    /// Whether anything looks at sentence vectors.
+    pub fn needs_vectors(&self) -> bool {
+        self.ranker.embedding || self.matcher.kind != MatcherKind::Linear
+    }
+
+    fn check(&self, file: &str) -> Result<(), ConfigError> {
+        let wrong = |setting, found: String, expected| {
+            Err(ConfigError::Setting {
+                file: file.to_owned(),
+                setting,
+                found,
+                expected,
+            })
+        };
+        let positive = |value: f64| value > 0.0 && value.is_finite();
+        if !positive(self.ranker.cost) || !positive(self.matcher.cost) {
+            return wrong(
+                "cost",
+                format!("{}, {}", self.ranker.cost, self.matcher.cost),
+                "positive numbers",
+            );
+        }
+        if !positive(self.ranker.tolerance) || !positive(self.matcher.tolerance) {
+            return wrong(
+                "tolerance",
+                self.ranker.tolerance.to_string(),
+                "a positive number",
+            );
+        }
+        if self.ranker.max_iterations == 0 {
+            return wrong("ranker.max_iterations", "0".into(), "at least 1");
+        }
+        if self.score.clusters == 0 {
+            return wrong("score.clusters", "0".into(), "at least 1");
+        }
+        if !(0.0..0.9).contains(&self.score.hold_out) {
+            return wrong(
+                "score.hold_out",
+                self.score.hold_out.to_string(),
+                "a share from 0 to 0.9",
+            );
+        }
+        if self.needs_vectors() && self.encoder.name == "none" {
+            return wrong(
+                "encoder.name",
+                "none".into(),
+                "an encoder, because the matcher or the ranker looks at vectors",
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_reads_and_survives_a_round_trip() {
+        for (name, _) in PRESETS {
+            let config = TrainConfig::of_preset(name).unwrap();
+            let text = toml::to_string(&config).unwrap();
+            assert_eq!(TrainConfig::parse("again", &text).unwrap(), config, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_setting_is_named() {
+        let text = preset("fast").unwrap().replace("cost =", "kost =");
+        let message = TrainConfig::parse("mine.toml", &text).unwrap_err().to_string();
+        assert!(
+            message.contains("mine.toml") && message.contains("kost"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_preset_that_does_not_exist_names_those_that_do() {
+        let message = TrainConfig::of_preset("quick").unwrap_err().to_string();
+        assert!(message.contains("fast, balanced or best"), "{message}");
+    }
+
+    #[test]
+    fn a_setting_out_of_range_is_refused_with_its_value() {
+        let text = preset("fast")
+            .unwrap()
+            .replace("hold_out = 0.06", "hold_out = 1.5");
+        let message = TrainConfig::parse("mine.toml", &text).unwrap_err().to_string();
+        assert!(message.contains("1.5"), "{message}");
+    }
+}

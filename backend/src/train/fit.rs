@@ -1,0 +1,367 @@
+//! Stage `calibrate`: the mixture of [`gnnxml_shared::model::score`], fitted on documents the rankers did not see.
+
+use gnnxml_shared::metrics::LabelFrequencies;
+use gnnxml_shared::model::score::{Calibration, Score, Sigmoid};
+use rayon::prelude::*;
+
+use super::config::{CalibrationKind, ScoreSettings};
+use crate::ranker::{Loss, platt};
+
+/// One label that a held-out document was scored for.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    pub label: u32,
+    /// ln p(z=k|x).
+    pub log_cluster: f32,
+    pub margin: f32,
+    pub truth: bool,
+}
+
+/// A held-out document: its candidates and its true labels (also those no candidate reached).
+#[derive(Clone, Debug, Default)]
+pub struct HeldOut {
+    pub outcomes: Vec<Outcome>,
+    pub truth: Vec<u32>,
+}
+
+/// Candidates of a document that can come first under any mixture.
+const CONTENDERS: usize = 64;
+/// Knots of an isotonic calibration.
+const KNOTS: usize = 64;
+
+/// Fits everything. Without held-out documents the paper's plain product stays.
+pub fn fit(
+    held_out: &[HeldOut],
+    frequencies: &LabelFrequencies,
+    loss: Loss,
+    settings: &ScoreSettings,
+) -> Score {
+    let mut score = Score {
+        clusters: settings.clusters,
+        ..Score::default()
+    };
+    let outcomes = || held_out.iter().flat_map(|document| &document.outcomes);
+    if !outcomes().any(|outcome| outcome.truth) {
+        return score;
+    }
+    if loss == Loss::SquaredHinge {
+        let margins: Vec<(f32, bool)> = outcomes().map(|o| (o.margin, o.truth)).collect();
+        score.margin = platt::fit(&margins);
+    }
+    let contenders = contenders(held_out, frequencies);
+    search(&mut score, &contenders, frequencies, settings);
+
+    let prior = |label: u32| frequencies.inverse_propensity(label).ln() as f32;
+    let mut scored: Vec<(f32, bool)> = outcomes()
+        .map(|o| (score.log_score(o.log_cluster, o.margin, prior(o.label)), o.truth))
+        .collect();
+    score.calibration = match settings.calibration {
+        CalibrationKind::Platt => Calibration::Platt(platt::fit(&scored)),
+        CalibrationKind::Isotonic => isotonic(&mut scored),
+    };
+    let truths = held_out.iter().map(|d| d.truth.len()).sum();
+    score.cutoff = best_cutoff(&score.calibration, &scored, truths);
+    score
+}
+
+/// A document reduced to the candidates that matter, with ln(1/p_ℓ) beside each.
+struct Contest {
+    candidates: Vec<(Outcome, f32)>,
+    truth: Vec<u32>,
+}
+
+fn contenders(held_out: &[HeldOut], frequencies: &LabelFrequencies) -> Vec<Contest> {
+    held_out
+        .iter()
+        .filter(|document| !document.truth.is_empty())
+        .map(|document| {
+            let mut outcomes = document.outcomes.clone();
+            outcomes.sort_by(|a, b| b.margin.total_cmp(&a.margin).then(a.label.cmp(&b.label)));
+            outcomes.truncate(CONTENDERS);
+            let prior = |label| frequencies.inverse_propensity(label).ln() as f32;
+            Contest {
+                candidates: outcomes.into_iter().map(|o| (o, prior(o.label))).collect(),
+                truth: document.truth.clone(),
+            }
+        })
+        .collect()
+}
+
+/// Coordinate search over the four weights, from the middle of their ranges, twice around.
+///
+/// The goal is not smooth (it counts hits), has four coordinates and costs milliseconds: a grid a coordinate is enough,
+/// and the same for every machine.
+fn search(score: &mut Score, contests: &[Contest], frequencies: &LabelFrequencies, settings: &ScoreSettings) {
+    (
+        score.cluster_exponent,
+        score.label_exponent,
+        score.lift,
+        score.gamma,
+    ) = (0.2, 0.4, 0.25, 0.15);
+    if let Some(gamma) = settings.gamma {
+        score.gamma = gamma;
+    }
+    let grids: [&[f32]; 4] = [
+        &[0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0],
+        &[0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 1.0],
+        &[0.0, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0, 1.25],
+        &[0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3],
+    ];
+    for _round in 0..2 {
+        for (coordinate, grid) in grids.iter().enumerate() {
+            if coordinate == 3 && settings.gamma.is_some() {
+                continue;
+            }
+            let tried: Vec<(f64, Score)> = grid
+                .par_iter()
+                .map(|&value| {
+                    let mut tried = score.clone();
+                    match coordinate {
+                        0 => tried.cluster_exponent = value,
+                        1 => tried.label_exponent = value,
+                        2 => tried.lift = value,
+                        _ => tried.gamma = value,
+                    }
+                    (goal(&tried, contests, frequencies, settings.tail_emphasis), tried)
+                })
+                .collect();
+            if let Some((_, best)) = tried.into_iter().reduce(|a, b| if b.0 > a.0 { b } else { a }) {
+                *score = best;
+            }
+        }
+    }
+}
+
+/// mean(P@1, P@3, P@5, nDCG@5) + emphasis · mean(PSP@1, PSP@3, PSP@5), each from 0 to 1.
+fn goal(score: &Score, contests: &[Contest], frequencies: &LabelFrequencies, emphasis: f64) -> f64 {
+    let (mut plain, mut documents) = (0.0, 0.0);
+    let (mut gained, mut possible) = ([0.0; 3], [0.0; 3]);
+    let mut ranked: Vec<(f32, u32, bool)> = Vec::new();
+    for contest in contests {
+        ranked.clear();
+        ranked.extend(
+            contest
+                .candidates
+                .iter()
+                .map(|(o, prior)| (score.log_score(o.log_cluster, o.margin, *prior), o.label, o.truth)),
+        );
+        let top = ranked.len().min(5);
+        if ranked.len() > 5 {
+            ranked.select_nth_unstable_by(4, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        }
+        ranked[..top].sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let hits = |k: usize| ranked[..top.min(k)].iter().filter(|r| r.2);
+        let discount = |place: usize| 1.0 / (place as f64 + 2.0).log2();
+        let dcg: f64 = (ranked[..top].iter().enumerate())
+            .filter(|r| r.1.2)
+            .map(|r| discount(r.0))
+            .sum();
+        let ideal: f64 = (0..contest.truth.len().min(5)).map(discount).sum();
+        let precision: f64 = [1, 3, 5].iter().map(|&k| hits(k).count() as f64 / k as f64).sum();
+        plain += (precision + dcg / ideal) / 4.0;
+        documents += 1.0;
+        let mut best: Vec<f64> = contest
+            .truth
+            .iter()
+            .map(|&l| frequencies.inverse_propensity(l))
+            .collect();
+        best.sort_by(|a, b| b.total_cmp(a));
+        for (at, k) in [1, 3, 5].into_iter().enumerate() {
+            gained[at] += hits(k).map(|r| frequencies.inverse_propensity(r.1)).sum::<f64>();
+            possible[at] += best.iter().take(k).sum::<f64>();
+        }
+    }
+    let tail: f64 = gained
+        .iter()
+        .zip(possible)
+        .map(|(g, p)| if p > 0.0 { g / p } else { 0.0 })
+        .sum();
+    plain / f64::max(documents, 1.0) + emphasis * tail / 3.0
+}
+
+/// Pool adjacent violators, then at most [`KNOTS`] knots spread evenly over the positives.
+pub fn isotonic(scored: &mut [(f32, bool)]) -> Calibration {
+    scored.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // Each pool: documents, positives, sum of scores.
+    let mut pools: Vec<[f64; 3]> = Vec::new();
+    for &(score, truth) in scored.iter() {
+        pools.push([1.0, f64::from(u8::from(truth)), f64::from(score)]);
+        while let [.., below, above] = pools[..]
+            && below[1] * above[0] >= above[1] * below[0]
+        {
+            pools.truncate(pools.len() - 2);
+            pools.push([below[0] + above[0], below[1] + above[1], below[2] + above[2]]);
+        }
+    }
+    // Pools of a handful of outcomes are noise: join neighbours until each rests on enough.
+    let enough = (scored.iter().filter(|s| s.1).count() as f64 / KNOTS as f64).max(5.0);
+    let (mut scores, mut probabilities) = (Vec::new(), Vec::new());
+    let mut open = [0.0; 3];
+    for (at, pool) in pools.iter().enumerate() {
+        open = [open[0] + pool[0], open[1] + pool[1], open[2] + pool[2]];
+        if open[1] >= enough || at + 1 == pools.len() {
+            scores.push((open[2] / open[0]) as f32);
+            // Laplace's correction: never quite 0, never quite 1.
+            probabilities.push(((open[1] + 0.5) / (open[0] + 1.0)) as f32);
+            open = [0.0; 3];
+        }
+    }
+    for at in 1..probabilities.len() {
+        probabilities[at] = probabilities[at].max(probabilities[at - 1]);
+    }
+    Calibration::Isotonic {
+        scores,
+        probabilities,
+    }
+}
+
+/// The probability at which keeping everything above gives the best micro-F1.
+fn best_cutoff(calibration: &Calibration, scored: &[(f32, bool)], truths: usize) -> f32 {
+    let mut by_score: Vec<(f32, bool)> = scored.to_vec();
+    by_score.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (mut hits, mut best, mut cutoff) = (0usize, 0.0, 0.5);
+    for (at, &(score, truth)) in by_score.iter().enumerate() {
+        hits += usize::from(truth);
+        let f1 = 2.0 * hits as f64 / (at + 1 + truths) as f64;
+        if f1 > best {
+            (best, cutoff) = (f1, calibration.probability(score));
+        }
+    }
+    cutoff
+}
+
+/// The same mixture without any fitting, for a corpus too small to hold anything out.
+pub fn plain(loss: Loss, settings: &ScoreSettings) -> Score {
+    let margin = match loss {
+        Loss::Logistic => Sigmoid::PLAIN,
+        Loss::SquaredHinge => Sigmoid {
+            slope: 3.0,
+            offset: 0.0,
+        },
+    };
+    Score {
+        clusters: settings.clusters,
+        margin,
+        ..Score::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gnnxml_shared::metrics::Propensity;
+
+    use super::*;
+
+    fn settings() -> ScoreSettings {
+        ScoreSettings {
+            clusters: 5,
+            hold_out: 0.1,
+            hold_out_at_most: 100,
+            tail_emphasis: 0.25,
+            calibration: CalibrationKind::Isotonic,
+            gamma: None,
+        }
+    }
+
+    /// 400 documents with 20 candidates each, true as often as σ(2m) says.
+    fn drawn() -> Vec<HeldOut> {
+        let mut state = 1u64;
+        let mut next = move || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            ((state >> 33) as f32) / (1u64 << 31) as f32
+        };
+        let documents = (0..400).map(|_| {
+            let outcomes: Vec<Outcome> = (0..20)
+                .map(|label| {
+                    let margin = 4.0 * next() - 3.0;
+                    let truth = next() < 1.0 / (1.0 + (-2.0 * margin).exp());
+                    Outcome {
+                        label,
+                        log_cluster: -0.1,
+                        margin,
+                        truth,
+                    }
+                })
+                .collect();
+            let truth = outcomes.iter().filter(|o| o.truth).map(|o| o.label).collect();
+            HeldOut { outcomes, truth }
+        });
+        documents.collect()
+    }
+
+    fn frequencies() -> LabelFrequencies {
+        LabelFrequencies::new((1..=20).map(|n| n * 3).collect(), 400, Propensity::default())
+    }
+
+    #[test]
+    fn calibrated_probabilities_are_right_as_often_as_they_say() {
+        for calibration in [CalibrationKind::Isotonic, CalibrationKind::Platt] {
+            let held_out = drawn();
+            let labels = frequencies();
+            let score = fit(
+                &held_out,
+                &labels,
+                Loss::SquaredHinge,
+                &ScoreSettings {
+                    calibration,
+                    ..settings()
+                },
+            );
+            let mut bins = [[0.0f64; 3]; 10];
+            for o in held_out.iter().flat_map(|d| &d.outcomes) {
+                let prior = labels.inverse_propensity(o.label).ln() as f32;
+                let p = score
+                    .calibration
+                    .probability(score.log_score(o.log_cluster, o.margin, prior));
+                let bin = &mut bins[((p * 10.0) as usize).min(9)];
+                *bin = [
+                    bin[0] + 1.0,
+                    bin[1] + f64::from(p),
+                    bin[2] + f64::from(u8::from(o.truth)),
+                ];
+            }
+            let total: f64 = bins.iter().map(|b| b[0]).sum();
+            let error: f64 = bins.iter().map(|b| (b[1] - b[2]).abs()).sum::<f64>() / total;
+            assert!(error < 0.03, "{calibration:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_fixed_gamma_is_kept() {
+        let fixed = ScoreSettings {
+            gamma: Some(0.07),
+            ..settings()
+        };
+        assert_eq!(
+            fit(&drawn(), &frequencies(), Loss::SquaredHinge, &fixed).gamma,
+            0.07
+        );
+    }
+
+    #[test]
+    fn without_held_out_documents_the_plain_product_stays() {
+        let score = fit(&[], &frequencies(), Loss::Logistic, &settings());
+        assert_eq!(
+            (score.cluster_exponent, score.label_exponent, score.gamma),
+            (1.0, 1.0, 0.0)
+        );
+    }
+
+    #[test]
+    fn an_isotonic_fit_never_falls() {
+        let mut scored: Vec<(f32, bool)> = (0..500)
+            .map(|i| (i as f32 / 50.0, (i * 7919) % 500 < i))
+            .collect();
+        let Calibration::Isotonic {
+            scores,
+            probabilities,
+        } = isotonic(&mut scored)
+        else {
+            unreachable!()
+        };
+        assert!(scores.is_sorted() && probabilities.is_sorted());
+        assert!(probabilities.len() > 5);
+    }
+}

@@ -1,0 +1,375 @@
+//! Stage `match`: which clusters a document belongs to, by words, by graph, or by both.
+
+use gnnxml_shared::api::{Stage, TrainEvent};
+use gnnxml_shared::model::ranker::ClusterRankers;
+use gnnxml_shared::model::score::log_sigmoid;
+use gnnxml_shared::model::tagger::{ClusterMatcher, strongest};
+use rayon::prelude::*;
+
+use super::codec::{PartError, PartReader, PartWriter};
+use super::encode::Encoded;
+use super::parts::{put_matcher, put_rankers, take_matcher, take_rankers};
+use super::pipeline::{Documents, TrainRequest};
+use super::work::Work;
+use super::{MatcherKind, Progress, TrainConfig, TrainError};
+use crate::labels::LabelClusters;
+use crate::matcher::{Lists, TrainData, TrainOptions, ValidationData};
+use crate::ranker::{Dual, Loss, RankerConfig, Rows, TrainingSet, train_rankers};
+
+/// The matchers and what they say about the documents of the run.
+#[derive(Debug)]
+pub(super) struct Matched {
+    /// Learned from all training documents.
+    pub last: ClusterMatcher,
+    /// Clusters each document is sent to by the matcher that did not see the held-out ones.
+    pub first_predicted: Vec<Vec<u32>>,
+    /// Clusters each document is sent to by the last matcher.
+    pub last_predicted: Vec<Vec<u32>>,
+    /// Held-out documents and the first matcher's log-odds for them.
+    pub held_log_odds: Vec<(u32, Vec<f32>)>,
+}
+
+pub(super) fn match_clusters(
+    documents: &Documents,
+    encoded: &Encoded,
+    clusters: &LabelClusters,
+    request: &TrainRequest,
+    work: &Work,
+    progress: &Progress<'_>,
+) -> Result<Matched, TrainError> {
+    let config = &request.config;
+    let truth = true_clusters(documents, clusters);
+    let graph = if config.has_graph() {
+        let trained = train_graph(documents, encoded, clusters, &truth, request, work, progress)?;
+        Some(trained)
+    } else {
+        None
+    };
+    let (first, last) = if config.matcher.kind == MatcherKind::Graph {
+        (None, None)
+    } else {
+        let (first, last) = train_linear(documents, &truth, clusters.len(), config, progress)?;
+        (Some(first), Some(last))
+    };
+    // The graph network is trained once, without the held-out documents: they stop it early.
+    let graph_logits = graph.as_ref().map(|(_, logits)| logits);
+    let share = match (&first, graph_logits) {
+        (Some(first), Some(logits)) => best_share(documents, first, logits, &truth),
+        (None, _) => 1.0,
+        (_, None) => 0.0,
+    };
+    if graph.is_some() && first.is_some() {
+        progress.info(format!(
+            "the graph network counts {share:.2} of the cluster's log-odds"
+        ));
+    }
+    let log_odds = |linear: Option<&ClusterRankers>, document: usize| -> Vec<f32> {
+        let words = linear.map(|linear| linear.margins(&documents.gathered.words[document], &[]));
+        match (words, graph_logits) {
+            (Some(words), Some(logits)) => (words.iter().zip(&logits[document]))
+                .map(|(w, g)| (1.0 - share) * w + share * g)
+                .collect(),
+            (Some(words), None) => words,
+            (None, Some(logits)) => logits[document].clone(),
+            (None, None) => Vec::new(),
+        }
+    };
+    let predicted = |linear: Option<&ClusterRankers>| -> Vec<Vec<u32>> {
+        (0..documents.len())
+            .into_par_iter()
+            .map(|document| strongest(&log_odds(linear, document), config.ranker.negatives))
+            .collect()
+    };
+    let first_predicted = predicted(first.as_ref());
+    let last_predicted = if documents.refits() {
+        predicted(last.as_ref())
+    } else {
+        first_predicted.clone()
+    };
+    let held: Vec<usize> = (0..documents.len()).filter(|&d| documents.held_out[d]).collect();
+    let held_log_odds = held
+        .par_iter()
+        .map(|&d| (d as u32, log_odds(first.as_ref(), d)))
+        .collect();
+    let graph = graph.map(|(matcher, _)| Box::new(matcher));
+    let last = match (last, graph) {
+        (Some(linear), Some(graph)) => ClusterMatcher::Both { linear, graph, share },
+        (Some(linear), None) => ClusterMatcher::Linear(linear),
+        (None, Some(graph)) => ClusterMatcher::Graph(graph),
+        (None, None) => unreachable!("every kind of matcher has at least one half"),
+    };
+    let matched = Matched {
+        last,
+        first_predicted,
+        last_predicted,
+        held_log_odds,
+    };
+    tell_recall(&matched, &truth, config, progress);
+    Ok(matched)
+}
+
+/// The clusters of each document's labels, ascending, each once.
+pub(super) fn true_clusters(documents: &Documents, clusters: &LabelClusters) -> Vec<Vec<u32>> {
+    let of = |labels: &Vec<u32>| {
+        let mut found: Vec<u32> = labels.iter().map(|&label| clusters.cluster_of(label)).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    };
+    documents.gathered.labels.iter().map(of).collect()
+}
+
+/// One-vs-all over clusters: first without the held-out documents, then, from where that stopped, with them.
+fn train_linear(
+    documents: &Documents,
+    truth: &[Vec<u32>],
+    clusters: usize,
+    config: &TrainConfig,
+    progress: &Progress<'_>,
+) -> Result<(ClusterRankers, ClusterRankers), TrainError> {
+    let gathered = &documents.gathered;
+    let rows = Rows::new(&gathered.words, gathered.tfidf.len(), Vec::new(), 0, 1.0)?;
+    let solver = RankerConfig {
+        loss: Loss::Logistic,
+        cost: config.matcher.cost,
+        tolerance: config.matcher.tolerance,
+        max_iterations: 100,
+        threshold: config.matcher.threshold,
+        tail_weight: 0.0,
+    };
+    let total = (clusters * (1 + usize::from(documents.refits()))) as u64;
+    let solve = |keep: &dyn Fn(usize) -> bool, start: Option<&[Dual]>, before: u64| {
+        let taking_part: Vec<u32> = (0..documents.len())
+            .filter(|&d| keep(d))
+            .map(|d| d as u32)
+            .collect();
+        let mut of_cluster = vec![Vec::new(); clusters];
+        for &document in &taking_part {
+            for &cluster in &truth[document as usize] {
+                of_cluster[cluster as usize].push(document);
+            }
+        }
+        let set = TrainingSet {
+            rows: &rows,
+            label_documents: &of_cluster,
+            clusters: &[(0..clusters as u32).collect()],
+            candidates: &[taking_part],
+            inverse_propensity: &[],
+        };
+        train_rankers(&set, &solver, config.seed, start, &|done| {
+            progress.done(before + done, Some(total));
+            !progress.stopped()
+        })
+        .ok_or(TrainError::Interrupted)
+    };
+    let mut first = solve(&|d| !documents.held_out[d], None, 0)?;
+    let of_first = first.clusters.pop().unwrap_or_default();
+    if !documents.refits() {
+        return Ok((of_first.clone(), of_first));
+    }
+    let mut last = solve(&|d| d < documents.training, Some(&first.duals), clusters as u64)?;
+    Ok((of_first, last.clusters.pop().unwrap_or_default()))
+}
+
+/// Trains the graph network; its logits for every document of the run come with it.
+fn train_graph(
+    documents: &Documents,
+    encoded: &Encoded,
+    clusters: &LabelClusters,
+    truth: &[Vec<u32>],
+    request: &TrainRequest,
+    work: &Work,
+    progress: &Progress<'_>,
+) -> Result<(gnnxml_shared::model::matcher::Matcher, Vec<Vec<f32>>), TrainError> {
+    let (Some(learned), Some(held)) = (&encoded.learned_graphs, &encoded.held_graphs) else {
+        return Err(TrainError::Encoder {
+            name: request.config.encoder.name.clone(),
+            reason: "no graphs were laid out".into(),
+        });
+    };
+    let config = &request.config;
+    let learned_documents: Vec<usize> = (0..documents.len()).filter(|&d| !documents.held_out[d]).collect();
+    let held_documents: Vec<usize> = (0..documents.len()).filter(|&d| documents.held_out[d]).collect();
+    let of = |list: &[usize]| Lists::from_rows(&list.iter().map(|&d| &truth[d]).collect::<Vec<_>>());
+    let (positives, held_positives) = (of(&learned_documents), of(&held_documents));
+    let mut label_documents = vec![Vec::new(); documents.gathered.label_names.len()];
+    for (at, &document) in learned_documents.iter().enumerate() {
+        for &label in &documents.gathered.labels[document] {
+            label_documents[label as usize].push(at as u32);
+        }
+    }
+    let label_documents = Lists::from_rows(&label_documents);
+    let model = super::encode::graph_config(
+        config,
+        encoded.dims,
+        documents.gathered.tfidf.len(),
+        clusters.len(),
+    );
+    let mut options = TrainOptions::new(model);
+    options.epochs = config.matcher.epochs;
+    options.seed = config.seed;
+    options.device = request.device;
+    options.checkpoints = Some(work.path("matcher-checkpoint"));
+    options.resume = work.resumes();
+    options.stop = std::sync::Arc::clone(&request.stop);
+    let validation = (!held_documents.is_empty()).then_some(ValidationData {
+        graphs: held,
+        positives: &held_positives,
+    });
+    let data = TrainData {
+        graphs: learned,
+        positives: &positives,
+        label_documents: &label_documents,
+        validation,
+    };
+    let trained = crate::matcher::train(data, &options, &mut |event| {
+        // The pipeline announces its own stages.
+        if !matches!(
+            event,
+            TrainEvent::StageStarted { stage: Stage::Match }
+                | TrainEvent::StageDone {
+                    stage: Stage::Match,
+                    ..
+                }
+        ) {
+            progress.emit(event);
+        }
+    })?;
+    if trained.interrupted {
+        return Err(TrainError::Interrupted);
+    }
+    let mut logits = vec![Vec::new(); documents.len()];
+    for (graphs, places) in [(learned, &learned_documents), (held, &held_documents)] {
+        let found: Vec<Vec<f32>> = (0..graphs.len())
+            .into_par_iter()
+            .map(|at| trained.matcher.forward(&graphs.get(at)))
+            .collect::<Result<_, _>>()?;
+        for (&document, found) in places.iter().zip(found) {
+            logits[document] = found;
+        }
+    }
+    Ok((trained.matcher, logits))
+}
+
+/// The share of the graph network under which the held-out documents' clusters are most likely.
+fn best_share(
+    documents: &Documents,
+    linear: &ClusterRankers,
+    logits: &[Vec<f32>],
+    truth: &[Vec<u32>],
+) -> f32 {
+    let held: Vec<usize> = (0..documents.len()).filter(|&d| documents.held_out[d]).collect();
+    if held.is_empty() {
+        return 0.5;
+    }
+    let margins: Vec<Vec<f32>> = held
+        .par_iter()
+        .map(|&d| linear.margins(&documents.gathered.words[d], &[]))
+        .collect();
+    let likelihood = |share: f32| -> f64 {
+        let of = |(&document, margins): (&usize, &Vec<f32>)| -> f64 {
+            let mixed = margins.iter().zip(&logits[document]).enumerate();
+            mixed
+                .map(|(cluster, (w, g))| {
+                    let odds = (1.0 - share) * w + share * g;
+                    let sign = if truth[document].binary_search(&(cluster as u32)).is_ok() {
+                        1.0
+                    } else {
+                        -1.0
+                    };
+                    f64::from(log_sigmoid(sign * odds))
+                })
+                .sum()
+        };
+        held.iter().zip(&margins).map(of).sum()
+    };
+    let shares = (0..=10).map(|tenth| tenth as f32 / 10.0);
+    shares
+        .map(|share| (likelihood(share), share))
+        .reduce(|a, b| if b.0 > a.0 { b } else { a })
+        .map_or(0.5, |best| best.1)
+}
+
+/// How many true clusters the held-out documents are sent to.
+fn tell_recall(matched: &Matched, truth: &[Vec<u32>], config: &TrainConfig, progress: &Progress<'_>) {
+    let (mut found, mut all) = (0, 0);
+    for (document, log_odds) in &matched.held_log_odds {
+        let sent = strongest(log_odds, config.score.clusters);
+        let truth = &truth[*document as usize];
+        found += truth.iter().filter(|cluster| sent.contains(cluster)).count();
+        all += truth.len();
+    }
+    if all > 0 {
+        progress.info(format!(
+            "{:.2} % of the held-out documents' clusters are among the {} most probable",
+            100.0 * found as f64 / all as f64,
+            config.score.clusters,
+        ));
+    }
+}
+
+impl Matched {
+    pub(super) fn save(&self, part: &mut PartWriter) {
+        part.f32(self.last.graph_share());
+        part.u32(u32::from(self.last.linear().is_some()) | u32::from(self.last.graph().is_some()) << 1);
+        if let Some(linear) = self.last.linear() {
+            put_rankers(part, std::slice::from_ref(linear));
+        }
+        if let Some(graph) = self.last.graph() {
+            put_matcher(part, graph);
+        }
+        for predicted in [&self.first_predicted, &self.last_predicted] {
+            for clusters in predicted {
+                part.u32s(clusters);
+            }
+        }
+        part.u32(self.held_log_odds.len() as u32);
+        for (document, log_odds) in &self.held_log_odds {
+            part.u32(*document);
+            part.f32s(log_odds);
+        }
+    }
+
+    pub(super) fn load(
+        part: &mut PartReader,
+        documents: &Documents,
+        clusters: usize,
+    ) -> Result<Self, PartError> {
+        let share = part.f32()?;
+        let kinds = part.u32()?;
+        let columns = documents.gathered.tfidf.len();
+        let linear = if kinds & 1 == 1 {
+            take_rankers(part, columns, clusters)?.pop()
+        } else {
+            None
+        };
+        let graph = if kinds & 2 == 2 {
+            Some(Box::new(take_matcher(part)?))
+        } else {
+            None
+        };
+        let last = match (linear, graph) {
+            (Some(linear), Some(graph)) => ClusterMatcher::Both { linear, graph, share },
+            (Some(linear), None) => ClusterMatcher::Linear(linear),
+            (None, Some(graph)) => ClusterMatcher::Graph(graph),
+            (None, None) => return Err(part.wrong("kinds of matcher", kinds, "1, 2 or 3")),
+        };
+        let mut predicted = || {
+            (0..documents.len())
+                .map(|_| part.u32s())
+                .collect::<Result<Vec<_>, _>>()
+        };
+        let (first_predicted, last_predicted) = (predicted()?, predicted()?);
+        let held = part.u32()?;
+        let mut held_log_odds = Vec::new();
+        for _ in 0..held {
+            held_log_odds.push((part.u32()?, part.f32s()?));
+        }
+        Ok(Self {
+            last,
+            first_predicted,
+            last_predicted,
+            held_log_odds,
+        })
+    }
+}

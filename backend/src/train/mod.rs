@@ -1,0 +1,35 @@
+//! The training pipeline: from a corpus to a model directory, stage by stage, each stage's result kept until the end.
+//!
+//! It joins the other rooms and owns no algorithm of its own beside the fitting of the score ([`fit`]). It never talks to
+//! a terminal: what happens goes out as [`TrainEvent`]s. Start reading at [`train`] in `pipeline.rs`, then [`Model`].
+
+mod codec;
+mod config;
+mod encode;
+mod error;
+pub mod fit;
+mod gather;
+mod matching;
+mod model;
+mod parts;
+mod pipeline;
+mod progress;
+mod ranking;
+mod work;
+
+#[cfg(test)]
+mod tests;
+
+pub use codec::{PartError, PartReader, PartWriter};
+pub use config::{
+    CalibrationKind, ConfigError, EncoderSettings, MatcherKind, MatcherSettings, PRESETS, RankerSettings,
+    ScoreSettings, TrainConfig, preset,
+};
+pub use error::TrainError;
+pub use gather::{Gathered, gather};
+pub use model::{CorpusFacts, MODEL_VERSION, Manifest, Model, ModelError};
+pub use pipeline::{Outcome, TrainRequest, train};
+pub use progress::Progress;
+
+#[cfg(doc)]
+use gnnxml_shared::api::TrainEvent;

@@ -1,0 +1,440 @@
+//! A trained model on disk: one directory, `manifest.json` and the parts it names with their checksums.
+//!
+//! The directory appears under its name only when it is whole. A loader checks the version first, then every part's
+//! checksum, and names what is wrong.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gnnxml_shared::api::TagResponse;
+use gnnxml_shared::model::encoder::Lsa;
+use gnnxml_shared::model::ranker::ClusterRankers;
+use gnnxml_shared::model::tagger::{
+    Candidate, ClusterMatcher, FinishOptions, LsaSentences, Prepared, ReadOptions, Tagger,
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::codec::{PartError, PartReader, PartWriter};
+use super::parts::{put_lsa, put_matcher, put_rankers, take_lsa, take_matcher, take_rankers};
+use super::work::hex;
+use super::{MatcherKind, TrainConfig};
+use crate::data::write_atomic;
+use crate::encoder::Encoder;
+use crate::labels::LabelClusters;
+
+/// The version of the directory's layout.
+pub const MODEL_VERSION: u32 = 1;
+const FORMAT: &str = "gnnxml-model";
+const MANIFEST: &str = "manifest.json";
+
+/// What `manifest.json` says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// `gnnxml-model`.
+    pub format: String,
+    pub version: u32,
+    /// Version of the program that trained it.
+    pub program: String,
+    /// Git revision of that program, if it was known when it was built.
+    pub revision: Option<String>,
+    pub corpus: CorpusFacts,
+    pub config: TrainConfig,
+    pub labels: usize,
+    pub clusters: usize,
+    /// Figures on the documents the score was fitted on, in percent.
+    pub metrics: BTreeMap<String, f64>,
+    pub parts: BTreeMap<String, PartFacts>,
+}
+
+/// What the model was trained on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CorpusFacts {
+    pub fingerprint: String,
+    /// Documents with at least one label.
+    pub documents: usize,
+    pub documents_without_labels: usize,
+    /// Of these, kept aside while the score was fitted.
+    pub held_out: usize,
+}
+
+/// A part's size and checksum.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartFacts {
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+/// Why a directory is not a model we can use.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    #[error("{}: {error}", path.display())]
+    Io { path: PathBuf, error: std::io::Error },
+    #[error("{}: not a model: {reason}; expected a directory written by `gnnxml train`", path.display())]
+    NotAModel { path: PathBuf, reason: String },
+    #[error("{}: a model of version {found}; this program reads version {MODEL_VERSION}: train it again, or use the program that wrote it", path.display())]
+    Version { path: PathBuf, found: u32 },
+    #[error("{}: the part is missing; copy the model again", path.display())]
+    Missing { path: PathBuf },
+    #[error("{}: damaged: found checksum {found}, the manifest says {expected}; copy the model again", path.display())]
+    Damaged {
+        path: PathBuf,
+        found: String,
+        expected: String,
+    },
+    #[error("{}: {reason}", path.display())]
+    Content { path: PathBuf, reason: String },
+    #[error(transparent)]
+    Part(#[from] PartError),
+    #[error("the model's encoder {name} cannot be opened: {reason}")]
+    Encoder { name: String, reason: String },
+}
+
+/// A model in memory.
+pub struct Model {
+    pub manifest: Manifest,
+    pub tagger: Tagger,
+    /// By cluster.
+    pub rankers: Vec<ClusterRankers>,
+    pub clusters: LabelClusters,
+    /// The projection behind `lsa`, for publishing.
+    pub lsa: Option<Lsa>,
+    /// An encoder that only runs here; `None` when the tagger has its own or needs none.
+    pub outside: Option<Box<dyn Encoder>>,
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Model")
+            .field("tagger", &self.tagger)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Model {
+    /// Reads a text up to the choice of clusters.
+    pub fn prepare(&self, text: &str, options: ReadOptions) -> anyhow::Result<Prepared> {
+        let reading = self.tagger.read(text, options);
+        let vectors = match (&self.outside, &reading.keygraph) {
+            (Some(encoder), Some(graph)) if self.tagger.needs_vectors() => {
+                let sentences: Vec<&str> = graph.sentences().iter().map(|s| &text[s.start..s.end]).collect();
+                encoder.encode(&sentences)?
+            }
+            _ => self.tagger.sentence_vectors(text, &reading),
+        };
+        Ok(self.tagger.prepare_with_vectors(reading, &vectors)?)
+    }
+
+    /// The labels of a text with their log-scores, best first.
+    pub fn candidates(&self, text: &str, top: usize) -> anyhow::Result<Vec<Candidate>> {
+        let prepared = self.prepare(text, ReadOptions::default())?;
+        Ok(self
+            .tagger
+            .candidates(&prepared, |cluster| self.rankers.get(cluster as usize), top))
+    }
+
+    /// The tags of a text.
+    pub fn tag(&self, text: &str, options: FinishOptions) -> anyhow::Result<TagResponse> {
+        let read = ReadOptions {
+            keygraph: options.explain || options.keygraph,
+            spans: options.explain,
+        };
+        let prepared = self.prepare(text, read)?;
+        Ok(self
+            .tagger
+            .finish(&prepared, |cluster| self.rankers.get(cluster as usize), options))
+    }
+
+    /// Writes the directory: whole under its name, or not at all.
+    pub fn save(&mut self, out: &Path) -> Result<(), ModelError> {
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            move |error| ModelError::Io { path, error }
+        };
+        let building = beside(out, ".new");
+        if building.exists() {
+            std::fs::remove_dir_all(&building).map_err(io(&building))?;
+        }
+        std::fs::create_dir_all(&building).map_err(io(&building))?;
+        self.manifest.parts.clear();
+        for (name, bytes) in self.parts() {
+            let path = building.join(&name);
+            write_atomic(&path, &bytes).map_err(io(&path))?;
+            let facts = PartFacts {
+                bytes: bytes.len() as u64,
+                sha256: hex(&Sha256::digest(&bytes)),
+            };
+            self.manifest.parts.insert(name, facts);
+        }
+        let manifest = serde_json::to_vec_pretty(&self.manifest).expect("a manifest is plain data");
+        let path = building.join(MANIFEST);
+        write_atomic(&path, &manifest).map_err(io(&path))?;
+        // A model that is replaced steps aside first: at every moment one of the two is whole under a known name.
+        let old = beside(out, ".old");
+        if old.exists() {
+            std::fs::remove_dir_all(&old).map_err(io(&old))?;
+        }
+        if out.exists() {
+            std::fs::rename(out, &old).map_err(io(out))?;
+        }
+        std::fs::rename(&building, out).map_err(io(out))?;
+        if let Some(parent) = out.parent().filter(|p| !p.as_os_str().is_empty()) {
+            let _ = std::fs::File::open(parent).and_then(|directory| directory.sync_all());
+        }
+        if old.exists() {
+            std::fs::remove_dir_all(&old).map_err(io(&old))?;
+        }
+        Ok(())
+    }
+
+    fn parts(&self) -> Vec<(String, Vec<u8>)> {
+        let json = |value: serde_json::Result<Vec<u8>>| value.expect("plain data is always JSON");
+        let tagger = &self.tagger;
+        let mut parts = vec![
+            (
+                "words.json".to_owned(),
+                json(serde_json::to_vec(&tagger.tfidf.to_parts())),
+            ),
+            (
+                "lexicon.json".to_owned(),
+                json(serde_json::to_vec(&tagger.lexicon)),
+            ),
+            ("labels.json".to_owned(), json(serde_json::to_vec(&tagger.labels))),
+            (
+                "score.json".to_owned(),
+                json(serde_json::to_vec_pretty(&tagger.score)),
+            ),
+            ("clusters.bin".to_owned(), self.clusters.to_bytes()),
+        ];
+        let mut part = PartWriter::default();
+        put_rankers(&mut part, &self.rankers);
+        parts.push(("rankers.bin".to_owned(), part.finish()));
+        let mut part = PartWriter::default();
+        part.f32(tagger.matcher.graph_share());
+        part.u32(
+            u32::from(tagger.matcher.linear().is_some()) | u32::from(tagger.matcher.graph().is_some()) << 1,
+        );
+        if let Some(linear) = tagger.matcher.linear() {
+            put_rankers(&mut part, std::slice::from_ref(linear));
+        }
+        if let Some(graph) = tagger.matcher.graph() {
+            put_matcher(&mut part, graph);
+        }
+        parts.push(("matcher.bin".to_owned(), part.finish()));
+        if let Some(lsa) = &self.lsa {
+            let mut part = PartWriter::default();
+            put_lsa(&mut part, lsa);
+            parts.push(("lsa.bin".to_owned(), part.finish()));
+        }
+        parts
+    }
+
+    /// Reads a directory, checking everything.
+    pub fn load(directory: &Path) -> Result<Self, ModelError> {
+        let manifest = read_manifest(directory)?;
+        let mut parts = Parts {
+            directory,
+            manifest: &manifest,
+        };
+        let tfidf = Arc::new(parts.json("words.json")?);
+        let lexicon = parts.json("lexicon.json")?;
+        let labels: Vec<_> = parts.json("labels.json")?;
+        let score = parts.json("score.json")?;
+        let path = directory.join("clusters.bin");
+        let clusters = LabelClusters::from_bytes(&parts.bytes("clusters.bin")?).map_err(|reason| {
+            ModelError::Content {
+                path,
+                reason: reason.to_string(),
+            }
+        })?;
+        let columns = gnnxml_shared::features::TfIdf::len(&tfidf);
+        let mut part = parts.part("rankers.bin")?;
+        let rankers = take_rankers(&mut part, columns, labels.len())?;
+        part.finish()?;
+        let matcher = parts.matcher(columns, clusters.len())?;
+        let lsa = parts.lsa()?;
+        let config = &manifest.config;
+        let (mut encoder, mut outside, mut dims) = (None, None, 0);
+        if config.needs_vectors() {
+            if let Some(lsa) = &lsa {
+                dims = lsa.dims();
+                encoder = Some(Box::new(LsaSentences::new(Arc::clone(&tfidf), lsa.clone())) as Box<_>);
+            } else {
+                let name = &config.encoder.name;
+                let opened =
+                    crate::encoder::open(name, crate::encoder::Precision::default()).map_err(|e| {
+                        ModelError::Encoder {
+                            name: name.clone(),
+                            reason: e.to_string(),
+                        }
+                    })?;
+                dims = opened.dims();
+                outside = Some(opened);
+            }
+        }
+        let cluster_names = (0..clusters.len() as u32)
+            .map(|c| clusters.cluster(c).name.clone())
+            .collect();
+        let tagger = Tagger {
+            tfidf,
+            lexicon,
+            keygraph: config.keygraph.clone(),
+            encoder,
+            dims,
+            rank_embedding: config.ranker.embedding,
+            embedding_weight: config.ranker.embedding_weight,
+            matcher,
+            labels,
+            clusters: cluster_names,
+            score,
+        };
+        Ok(Self {
+            manifest,
+            tagger,
+            rankers,
+            clusters,
+            lsa,
+            outside,
+        })
+    }
+
+    /// A manifest for a model about to be saved.
+    pub fn manifest(config: TrainConfig, corpus: CorpusFacts, labels: usize, clusters: usize) -> Manifest {
+        Manifest {
+            format: FORMAT.to_owned(),
+            version: MODEL_VERSION,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            revision: option_env!("GNNXML_REVISION").map(str::to_owned),
+            corpus,
+            config,
+            labels,
+            clusters,
+            metrics: BTreeMap::new(),
+            parts: BTreeMap::new(),
+        }
+    }
+}
+
+fn beside(out: &Path, suffix: &str) -> PathBuf {
+    let mut name = out.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Reads and checks `manifest.json` alone.
+pub fn read_manifest(directory: &Path) -> Result<Manifest, ModelError> {
+    let path = directory.join(MANIFEST);
+    let not_a_model = |reason: String| ModelError::NotAModel {
+        path: directory.to_owned(),
+        reason,
+    };
+    let text = std::fs::read_to_string(&path).map_err(|error| not_a_model(format!("{MANIFEST}: {error}")))?;
+    let value: serde_json::Value =
+        serde_json::from_str(&text).map_err(|error| not_a_model(format!("{MANIFEST}: {error}")))?;
+    if value["format"] != FORMAT {
+        return Err(not_a_model(format!("{MANIFEST} says format {}", value["format"])));
+    }
+    let version = value["version"].as_u64().unwrap_or(0) as u32;
+    if version != MODEL_VERSION {
+        return Err(ModelError::Version {
+            path: directory.to_owned(),
+            found: version,
+        });
+    }
+    serde_json::from_value(value).map_err(|error| not_a_model(format!("{MANIFEST}: {error}")))
+}
+
+struct Parts<'a> {
+    directory: &'a Path,
+    manifest: &'a Manifest,
+}
+
+impl Parts<'_> {
+    /// A part's bytes, once their checksum agrees with the manifest.
+    fn bytes(&mut self, name: &str) -> Result<Vec<u8>, ModelError> {
+        let path = self.directory.join(name);
+        let facts = self
+            .manifest
+            .parts
+            .get(name)
+            .ok_or_else(|| ModelError::Missing { path: path.clone() })?;
+        let bytes = match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(ModelError::Missing { path });
+            }
+            read => read.map_err(|error| ModelError::Io {
+                path: path.clone(),
+                error,
+            })?,
+        };
+        let found = hex(&Sha256::digest(&bytes));
+        if found != facts.sha256 {
+            return Err(ModelError::Damaged {
+                path,
+                found,
+                expected: facts.sha256.clone(),
+            });
+        }
+        Ok(bytes)
+    }
+
+    fn json<T: serde::de::DeserializeOwned>(&mut self, name: &str) -> Result<T, ModelError> {
+        let bytes = self.bytes(name)?;
+        let content = |error: serde_json::Error| ModelError::Content {
+            path: self.directory.join(name),
+            reason: error.to_string(),
+        };
+        serde_json::from_slice(&bytes).map_err(content)
+    }
+
+    fn part(&mut self, name: &str) -> Result<PartReader, ModelError> {
+        let bytes = self.bytes(name)?;
+        Ok(PartReader::from_bytes(&self.directory.join(name), bytes)?)
+    }
+
+    fn matcher(&mut self, columns: usize, clusters: usize) -> Result<ClusterMatcher, ModelError> {
+        let mut part = self.part("matcher.bin")?;
+        let share = part.f32()?;
+        let kinds = part.u32()?;
+        let linear = if kinds & 1 == 1 {
+            take_rankers(&mut part, columns, clusters)?.pop()
+        } else {
+            None
+        };
+        let graph = if kinds & 2 == 2 {
+            Some(Box::new(take_matcher(&mut part)?))
+        } else {
+            None
+        };
+        let made = match (linear, graph) {
+            (Some(linear), Some(graph)) => ClusterMatcher::Both { linear, graph, share },
+            (Some(linear), None) => ClusterMatcher::Linear(linear),
+            (None, Some(graph)) => ClusterMatcher::Graph(graph),
+            (None, None) => {
+                return Err(part
+                    .wrong("kinds of matcher", kinds, "1 (linear), 2 (graph) or 3 (both)")
+                    .into());
+            }
+        };
+        part.finish()?;
+        Ok(made)
+    }
+
+    fn lsa(&mut self) -> Result<Option<Lsa>, ModelError> {
+        if !self.manifest.parts.contains_key("lsa.bin") {
+            return Ok(None);
+        }
+        let mut part = self.part("lsa.bin")?;
+        let lsa = take_lsa(&mut part)?;
+        part.finish()?;
+        Ok(Some(lsa))
+    }
+}
+
+impl TrainConfig {
+    /// Whether the graph network takes part.
+    pub fn has_graph(&self) -> bool {
+        self.matcher.kind != MatcherKind::Linear
+    }
+}

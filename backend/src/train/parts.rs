@@ -1,0 +1,181 @@
+//! Rankers, graph networks and projections as bytes.
+
+use gnnxml_shared::model::encoder::{Lsa, VectorTable};
+use gnnxml_shared::model::matcher::{Matcher, MatcherConfig, NamedTensor};
+use gnnxml_shared::model::ranker::{ClusterRankers, LabelRanker};
+
+use super::codec::{PartError, PartReader, PartWriter};
+
+/// Writes the rankers of some clusters: features delta-coded, weights in single precision.
+pub fn put_rankers(part: &mut PartWriter, clusters: &[ClusterRankers]) {
+    part.u32(clusters.len() as u32);
+    for cluster in clusters {
+        part.u32(cluster.dims() as u32);
+        let labels = cluster.to_labels();
+        part.u32(labels.len() as u32);
+        for ranker in labels {
+            part.u32(ranker.label);
+            part.f32(ranker.bias);
+            part.f32s(&ranker.embedding);
+            let mut last = 0;
+            part.varint(ranker.words.len() as u32);
+            for &(feature, _) in &ranker.words {
+                part.varint(feature - last);
+                last = feature;
+            }
+            for &(_, weight) in &ranker.words {
+                part.f32(weight);
+            }
+        }
+    }
+}
+
+/// Reads what [`put_rankers`] wrote. Features are below `columns`, labels below `labels`.
+pub fn take_rankers(
+    part: &mut PartReader,
+    columns: usize,
+    labels: usize,
+) -> Result<Vec<ClusterRankers>, PartError> {
+    let count = part.u32()? as usize;
+    if count > part.room_for(8) {
+        return Err(part.wrong(
+            "clusters of rankers",
+            count,
+            format!("at most {}", part.room_for(8)),
+        ));
+    }
+    let mut clusters = Vec::with_capacity(count);
+    for _ in 0..count {
+        let dims = part.u32()? as usize;
+        let members = part.u32()? as usize;
+        if members > part.room_for(17) {
+            return Err(part.wrong(
+                "labels of a cluster",
+                members,
+                format!("at most {}", part.room_for(17)),
+            ));
+        }
+        let mut rankers = Vec::with_capacity(members);
+        for _ in 0..members {
+            rankers.push(take_ranker(part, dims, columns, labels)?);
+        }
+        clusters.push(ClusterRankers::new(rankers, dims));
+    }
+    Ok(clusters)
+}
+
+fn take_ranker(
+    part: &mut PartReader,
+    dims: usize,
+    columns: usize,
+    labels: usize,
+) -> Result<LabelRanker, PartError> {
+    let label = part.u32()?;
+    if label as usize >= labels {
+        return Err(part.wrong("label of a ranker", label, format!("below {labels}")));
+    }
+    let bias = part.f32()?;
+    let embedding = part.f32s()?;
+    if embedding.len() != dims {
+        return Err(part.wrong("width of a ranker's embedding", embedding.len(), dims));
+    }
+    let count = part.varint()? as usize;
+    if count > part.room_for(5) {
+        return Err(part.wrong(
+            "weights of a ranker",
+            count,
+            format!("at most {}", part.room_for(5)),
+        ));
+    }
+    let mut words: Vec<(u32, f32)> = Vec::with_capacity(count);
+    let mut last = 0u32;
+    for at in 0..count {
+        let delta = part.varint()?;
+        let feature = last
+            .checked_add(delta)
+            .filter(|&f| (f as usize) < columns && (delta > 0 || at == 0));
+        let Some(feature) = feature else {
+            return Err(part.wrong(
+                "feature of a ranker",
+                u64::from(last) + u64::from(delta),
+                format!("rising, below {columns}"),
+            ));
+        };
+        words.push((feature, 0.0));
+        last = feature;
+    }
+    for word in &mut words {
+        word.1 = part.f32()?;
+    }
+    Ok(LabelRanker {
+        label,
+        bias,
+        words,
+        embedding,
+    })
+}
+
+/// Writes a graph network.
+pub fn put_matcher(part: &mut PartWriter, matcher: &Matcher) {
+    part.text(&serde_json::to_string(matcher.config()).expect("a configuration is plain data"));
+    let tensors = matcher.tensors();
+    part.u32(tensors.len() as u32);
+    for tensor in tensors {
+        part.text(&tensor.name);
+        part.u32s(&tensor.shape.iter().map(|&s| s as u32).collect::<Vec<_>>());
+        part.f32s(&tensor.data);
+    }
+}
+
+/// Reads what [`put_matcher`] wrote.
+pub fn take_matcher(part: &mut PartReader) -> Result<Matcher, PartError> {
+    let config = part.text()?;
+    let config: MatcherConfig = serde_json::from_str(&config)
+        .map_err(|error| part.wrong("matcher configuration", error, "the settings of a graph network"))?;
+    let count = part.u32()? as usize;
+    let mut tensors = Vec::new();
+    for _ in 0..count {
+        let name = part.text()?;
+        let shape = part.u32s()?.into_iter().map(|s| s as usize).collect();
+        tensors.push(NamedTensor {
+            name,
+            shape,
+            data: part.f32s()?,
+        });
+    }
+    Matcher::new(config, tensors).map_err(|error| part.wrong("matcher", error, "the weights of its shape"))
+}
+
+/// Writes an LSA projection.
+pub fn put_lsa(part: &mut PartWriter, lsa: &Lsa) {
+    let table = lsa.projection();
+    part.u32(table.dims() as u32);
+    part.f32s(table.scales());
+    part.u32s(&table.codes().chunks(4).map(pack).collect::<Vec<_>>());
+    part.u32(table.codes().len() as u32);
+}
+
+/// Reads what [`put_lsa`] wrote.
+pub fn take_lsa(part: &mut PartReader) -> Result<Lsa, PartError> {
+    let dims = part.u32()? as usize;
+    let scales = part.f32s()?;
+    let packed = part.u32s()?;
+    let len = part.u32()? as usize;
+    let mut codes: Vec<i8> = packed
+        .iter()
+        .flat_map(|p| p.to_le_bytes())
+        .map(|b| b as i8)
+        .collect();
+    codes.truncate(len);
+    VectorTable::from_parts(dims, scales, codes)
+        .map(Lsa::new)
+        .map_err(|error| part.wrong("projection", error, "a table of vectors"))
+}
+
+fn pack(codes: &[i8]) -> u32 {
+    let mut bytes = [0u8; 4];
+    for (byte, &code) in bytes.iter_mut().zip(codes) {
+        *byte = code as u8;
+    }
+    u32::from_le_bytes(bytes)
+}

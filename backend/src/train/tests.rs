@@ -1,0 +1,216 @@
+//! The whole pipeline on the small corpus: from texts to tags, interrupted, resumed, damaged.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use gnnxml_shared::api::{Stage, TrainEvent};
+use gnnxml_shared::model::tagger::FinishOptions;
+
+use super::*;
+use crate::data::CorpusSource;
+use crate::matcher::DeviceChoice;
+
+fn garden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpora/garden.jsonl")
+}
+
+fn request(out: &Path) -> TrainRequest {
+    TrainRequest {
+        corpus: CorpusSource::detect(garden()).unwrap(),
+        valid: None,
+        out: out.to_owned(),
+        config: TrainConfig::of_preset("fast").unwrap(),
+        device: DeviceChoice::Cpu,
+        threads: 2,
+        resume: false,
+        stop: Arc::new(AtomicBool::new(false)),
+    }
+}
+
+fn trained(directory: &Path) -> Model {
+    let out = directory.join("model");
+    train(&request(&out), &|_| {}).unwrap();
+    Model::load(&out).unwrap()
+}
+
+#[test]
+fn the_fast_preset_learns_the_small_corpus_and_its_evidence_adds_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let model = trained(directory.path());
+    let report = crate::evaluate::evaluate(&model, &CorpusSource::detect(garden()).unwrap(), 2).unwrap();
+    let precision = report.get("P@1").unwrap();
+    assert!(precision > 80.0, "P@1 on its own training documents: {precision}");
+
+    let document = crate::data::open(garden()).unwrap().next().unwrap().unwrap();
+    let options = FinishOptions {
+        top: 3,
+        explain: true,
+        keygraph: true,
+    };
+    let response = model.tag(&document.text, options).unwrap();
+    assert!(response.keygraph.is_some());
+    let candidates = model.candidates(&document.text, 3).unwrap();
+    for (tag, candidate) in response.tags.iter().zip(&candidates) {
+        let evidence = tag.evidence.as_ref().unwrap();
+        let words: f32 = evidence.words.iter().map(|w| w.weight).sum();
+        let sum = evidence.bias + evidence.cluster + evidence.embedding + words + evidence.other_words;
+        assert!((sum - evidence.total).abs() < 1e-4);
+        assert!(
+            (evidence.total - candidate.log_score).abs() < 1e-3,
+            "{} {}",
+            evidence.total,
+            candidate.log_score
+        );
+        for word in &evidence.words {
+            for span in &word.spans {
+                assert!(document.text.get(span[0]..span[1]).is_some());
+            }
+        }
+    }
+
+    // Without its strongest words the first tag must lose.
+    let evidence = response.tags[0].evidence.as_ref().unwrap();
+    let mut text = document.text.clone();
+    let mut spans: Vec<[usize; 2]> = evidence
+        .words
+        .iter()
+        .filter(|w| w.weight > 0.0)
+        .take(5)
+        .flat_map(|w| w.spans.clone())
+        .collect();
+    assert!(!spans.is_empty());
+    spans.sort_unstable_by(|a, b| b.cmp(a));
+    for span in spans {
+        text.replace_range(span[0]..span[1], "");
+    }
+    let label = response.tags[0].label;
+    let after = model
+        .candidates(&text, 1000)
+        .unwrap()
+        .into_iter()
+        .find(|c| c.label == label);
+    assert!(after.is_none_or(|after| after.log_score < candidates[0].log_score));
+}
+
+#[test]
+fn an_empty_text_gets_an_answer() {
+    let directory = tempfile::tempdir().unwrap();
+    let model = trained(directory.path());
+    let response = model
+        .tag(
+            "",
+            FinishOptions {
+                explain: true,
+                ..FinishOptions::default()
+            },
+        )
+        .unwrap();
+    assert!(response.tags.iter().all(|tag| tag.score.is_finite()));
+}
+
+#[test]
+fn a_flipped_byte_in_any_part_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let model = trained(directory.path());
+    let out = directory.path().join("model");
+    for name in model.manifest.parts.keys() {
+        let path = out.join(name);
+        let whole = std::fs::read(&path).unwrap();
+        let mut damaged = whole.clone();
+        damaged[whole.len() / 2] ^= 1;
+        std::fs::write(&path, &damaged).unwrap();
+        let message = Model::load(&out).unwrap_err().to_string();
+        assert!(message.contains(name) && message.contains("damaged"), "{message}");
+        std::fs::write(&path, &whole).unwrap();
+    }
+    std::fs::remove_file(out.join("rankers.bin")).unwrap();
+    assert!(Model::load(&out).unwrap_err().to_string().contains("rankers.bin"));
+}
+
+#[test]
+fn a_model_of_another_version_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    trained(directory.path());
+    let path = directory.path().join("model/manifest.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("\"version\": 1", "\"version\": 7")).unwrap();
+    let message = Model::load(&directory.path().join("model"))
+        .unwrap_err()
+        .to_string();
+    assert!(message.contains("version 7"), "{message}");
+}
+
+#[test]
+fn a_run_stopped_after_any_stage_resumes_to_the_same_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let whole = trained(directory.path()).manifest.parts;
+    for stage in [
+        Stage::Read,
+        Stage::Cluster,
+        Stage::Match,
+        Stage::Rank,
+        Stage::Calibrate,
+    ] {
+        let out = directory.path().join(format!("{stage:?}"));
+        let first = request(&out);
+        let stop = Arc::clone(&first.stop);
+        let stopped = train(&first, &|event| {
+            if matches!(event, TrainEvent::StageDone { stage: done, .. } if done == stage) {
+                stop.store(true, Ordering::Relaxed);
+            }
+        });
+        assert!(matches!(stopped, Err(TrainError::Interrupted)), "{stage:?}");
+        assert!(!out.exists());
+        let reused = Mutex::new(Vec::new());
+        let again = TrainRequest {
+            resume: true,
+            ..request(&out)
+        };
+        train(&again, &|event| {
+            if let TrainEvent::StageReused { stage } = event {
+                reused.lock().unwrap().push(stage);
+            }
+        })
+        .unwrap();
+        assert!(
+            reused.into_inner().unwrap().contains(&stage),
+            "{stage:?} was done again"
+        );
+        assert_eq!(Model::load(&out).unwrap().manifest.parts, whole, "{stage:?}");
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_change_a_byte() {
+    let directory = tempfile::tempdir().unwrap();
+    let on = |threads: usize| {
+        let out = directory.path().join(threads.to_string());
+        let request = TrainRequest {
+            threads,
+            ..request(&out)
+        };
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        pool.install(|| train(&request, &|_| {})).unwrap();
+        Model::load(&out).unwrap().manifest.parts
+    };
+    assert_eq!(on(1), on(3));
+}
+
+#[test]
+fn a_corpus_without_a_labelled_document_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let corpus = directory.path().join("bare.jsonl");
+    std::fs::write(&corpus, "{\"id\":\"a\",\"text\":\"words\",\"labels\":[]}\n").unwrap();
+    let mut request = request(&directory.path().join("model"));
+    request.corpus = CorpusSource::detect(&corpus).unwrap();
+    let refused = train(&request, &|_| {}).unwrap_err();
+    assert!(refused.is_the_callers());
+    assert!(
+        refused.to_string().contains("none of them with a label"),
+        "{refused}"
+    );
+}
