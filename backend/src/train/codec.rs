@@ -11,7 +11,7 @@ use crate::data::write_atomic;
 
 const MAGIC: &[u8; 8] = b"GNNXMLpt";
 /// The version of every part's layout.
-pub const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 const CHECKSUM: usize = 32;
 const HEADER: usize = MAGIC.len() + 4;
 

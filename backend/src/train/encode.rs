@@ -37,14 +37,14 @@ pub(super) struct Encoded {
 
 impl Encoded {
     /// A document's vector as the rankers see it; empty when they do not.
-    pub fn embedding(&self, document: usize) -> &[f32] {
+    pub(super) fn embedding(&self, document: usize) -> &[f32] {
         if self.embeddings.is_empty() {
             return &[];
         }
         &self.embeddings[document * self.dims..(document + 1) * self.dims]
     }
 
-    pub fn save(&self, part: &mut PartWriter) {
+    pub(super) fn save(&self, part: &mut PartWriter) {
         part.u32(self.dims as u32);
         part.f32s(&self.embeddings);
         part.u32(u32::from(self.lsa.is_some()));
@@ -54,7 +54,7 @@ impl Encoded {
         part.u32(u32::from(self.learned_graphs.is_some()));
     }
 
-    pub fn load(part: &mut PartReader, work: &Work) -> Result<Self, PartError> {
+    pub(super) fn load(part: &mut PartReader, work: &Work) -> Result<Self, PartError> {
         let dims = part.u32()? as usize;
         let embeddings = part.f32s()?;
         let lsa = if part.u32()? == 1 {

@@ -27,7 +27,7 @@ pub use config::{
 };
 pub use error::TrainError;
 pub use gather::{Gathered, gather};
-pub use model::{CorpusFacts, MODEL_VERSION, Manifest, Model, ModelError};
+pub use model::{CorpusFacts, MODEL_VERSION, Manifest, Model, ModelError, read_manifest};
 pub use pipeline::{Outcome, TrainRequest, train};
 pub use progress::Progress;
 

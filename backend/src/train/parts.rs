@@ -7,7 +7,7 @@ use gnnxml_shared::model::ranker::{ClusterRankers, LabelRanker};
 use super::codec::{PartError, PartReader, PartWriter};
 
 /// Writes the rankers of some clusters: features delta-coded, weights in single precision.
-pub fn put_rankers(part: &mut PartWriter, clusters: &[ClusterRankers]) {
+pub(super) fn put_rankers(part: &mut PartWriter, clusters: &[ClusterRankers]) {
     part.u32(clusters.len() as u32);
     for cluster in clusters {
         part.u32(cluster.dims() as u32);
@@ -31,7 +31,7 @@ pub fn put_rankers(part: &mut PartWriter, clusters: &[ClusterRankers]) {
 }
 
 /// Reads what [`put_rankers`] wrote. Features are below `columns`, labels below `labels`.
-pub fn take_rankers(
+pub(super) fn take_rankers(
     part: &mut PartReader,
     columns: usize,
     labels: usize,
@@ -116,7 +116,7 @@ fn take_ranker(
 }
 
 /// Writes a graph network.
-pub fn put_matcher(part: &mut PartWriter, matcher: &Matcher) {
+pub(super) fn put_matcher(part: &mut PartWriter, matcher: &Matcher) {
     part.text(&serde_json::to_string(matcher.config()).expect("a configuration is plain data"));
     let tensors = matcher.tensors();
     part.u32(tensors.len() as u32);
@@ -128,7 +128,7 @@ pub fn put_matcher(part: &mut PartWriter, matcher: &Matcher) {
 }
 
 /// Reads what [`put_matcher`] wrote.
-pub fn take_matcher(part: &mut PartReader) -> Result<Matcher, PartError> {
+pub(super) fn take_matcher(part: &mut PartReader) -> Result<Matcher, PartError> {
     let config = part.text()?;
     let config: MatcherConfig = serde_json::from_str(&config)
         .map_err(|error| part.wrong("matcher configuration", error, "the settings of a graph network"))?;
@@ -147,7 +147,7 @@ pub fn take_matcher(part: &mut PartReader) -> Result<Matcher, PartError> {
 }
 
 /// Writes an LSA projection.
-pub fn put_lsa(part: &mut PartWriter, lsa: &Lsa) {
+pub(super) fn put_lsa(part: &mut PartWriter, lsa: &Lsa) {
     let table = lsa.projection();
     part.u32(table.dims() as u32);
     part.f32s(table.scales());
@@ -156,7 +156,7 @@ pub fn put_lsa(part: &mut PartWriter, lsa: &Lsa) {
 }
 
 /// Reads what [`put_lsa`] wrote.
-pub fn take_lsa(part: &mut PartReader) -> Result<Lsa, PartError> {
+pub(super) fn take_lsa(part: &mut PartReader) -> Result<Lsa, PartError> {
     let dims = part.u32()? as usize;
     let scales = part.f32s()?;
     let packed = part.u32s()?;

@@ -60,11 +60,11 @@ pub(super) struct Documents {
 
 impl Documents {
     /// Whether held-out documents join the training set once the score is fitted.
-    pub fn refits(&self) -> bool {
+    pub(super) fn refits(&self) -> bool {
         self.training == self.held_out.len() && self.held_out.iter().any(|&held| held)
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.held_out.len()
     }
 }

@@ -14,7 +14,7 @@ use super::{TrainConfig, TrainError};
 
 /// The stage results of one run.
 #[derive(Debug)]
-pub struct Work {
+pub(super) struct Work {
     root: PathBuf,
     directory: PathBuf,
     resume: bool,
@@ -22,7 +22,7 @@ pub struct Work {
 
 impl Work {
     /// Opens (or, without `resume`, empties) the directory of the run with these settings and corpora.
-    pub fn open(
+    pub(super) fn open(
         out: &Path,
         config: &TrainConfig,
         fingerprints: &[&str],
@@ -55,17 +55,17 @@ impl Work {
     }
 
     /// A file of this run that another room writes itself.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
 
     /// Whether earlier results may be used.
-    pub fn resumes(&self) -> bool {
+    pub(super) fn resumes(&self) -> bool {
         self.resume
     }
 
     /// Runs a stage, or takes its result from an earlier sitting.
-    pub fn stage<T>(
+    pub(super) fn stage<T>(
         &self,
         stage: Stage,
         emit: &(dyn Fn(TrainEvent) + Sync),
@@ -105,7 +105,7 @@ impl Work {
     }
 
     /// Throws the results away: the model is saved.
-    pub fn remove(self) {
+    pub(super) fn remove(self) {
         // What cannot be removed costs disk space, not correctness.
         let _ = std::fs::remove_dir_all(&self.directory);
         let _ = std::fs::remove_dir(&self.root);
@@ -113,7 +113,7 @@ impl Work {
 }
 
 /// What a corpus holds, as a hash: of a file's bytes, or of a folder's names, sizes and times.
-pub fn corpus_fingerprint(path: &Path) -> Result<String, TrainError> {
+pub(super) fn corpus_fingerprint(path: &Path) -> Result<String, TrainError> {
     let io = |error| TrainError::Io {
         path: path.to_owned(),
         error,
@@ -146,7 +146,7 @@ pub fn corpus_fingerprint(path: &Path) -> Result<String, TrainError> {
 }
 
 /// Lower-case hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
