@@ -348,7 +348,7 @@ impl Bert {
             });
             packed.times(
                 scores,
-                length,
+                padded,
                 length,
                 &mut context[start * width + query..],
                 width,
