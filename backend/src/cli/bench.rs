@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::{bench_labels, bench_server};
+use super::{bench_encoder, bench_labels, bench_server};
 
 /// Arguments of `gnnxml bench`.
 #[derive(Debug, clap::Args)]
@@ -14,6 +14,8 @@ pub(super) struct Args {
 /// What can be measured.
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
+    /// Sentence encoders: tokens a second against onnxruntime and candle, and what eight bits cost
+    Encoder(bench_encoder::Args),
     /// Label graph, clustering and map: quality, speed against scikit-learn, growth
     Labels(bench_labels::Args),
     /// The server under load on loopback, or killed and restarted again and again
@@ -22,6 +24,7 @@ enum BenchCommand {
 
 pub(super) fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
+        BenchCommand::Encoder(args) => bench_encoder::run(&args),
         BenchCommand::Labels(args) => bench_labels::run(args),
         BenchCommand::Server(args) => bench_server::run(args),
     }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod bench_encoder;
 mod bench_labels;
 mod bench_server;
 mod clusters;
@@ -95,4 +96,5 @@ fn is_the_callers(cause: &(dyn std::error::Error + 'static)) -> bool {
         || cause
             .downcast_ref::<crate::data::CorpusError>()
             .is_some_and(crate::data::CorpusError::is_the_callers)
+    cause.is::<WrongInput>() || cause.is::<crate::encoder::EncoderError>()
 }
