@@ -96,5 +96,5 @@ fn is_the_callers(cause: &(dyn std::error::Error + 'static)) -> bool {
         || cause
             .downcast_ref::<crate::data::CorpusError>()
             .is_some_and(crate::data::CorpusError::is_the_callers)
-    cause.is::<WrongInput>() || cause.is::<crate::encoder::EncoderError>()
+        || cause.is::<crate::encoder::EncoderError>()
 }
