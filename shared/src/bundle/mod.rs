@@ -3,11 +3,18 @@
 //! This room turns bytes into checked values and back. It never fetches or writes anything: the caller brings the
 //! bytes of a part and is told whether they are the ones the manifest promised. Every length is checked against
 //! what is left before anything is allocated; a bad byte is a [`BundleError`], never a panic.
-//! Start reading at [`Manifest`], then [`wire`].
+//! Start reading at [`Manifest`], then [`Opening`] and [`publish()`].
 
 mod error;
 mod manifest;
+mod open;
+mod parts;
+mod publish;
+#[cfg(test)]
+mod tests;
 pub mod wire;
 
 pub use error::BundleError;
 pub use manifest::{FORMAT, Manifest, PartRef, ShardRef, VERSION, part_name, sha256_hex};
+pub use open::{Bundle, Opening};
+pub use publish::{ModelFacts, Published, publish};

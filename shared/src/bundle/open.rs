@@ -1,0 +1,293 @@
+//! From the files of a bundle to a tagger: the core at once, rankers as clusters ask for them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::manifest::{Manifest, PartRef};
+use super::{BundleError, parts};
+use crate::api::TagResponse;
+use crate::keygraph;
+use crate::model::matcher::MatcherError;
+use crate::model::ranker::ClusterRankers;
+use crate::model::score::Score;
+use crate::model::tagger::{ClusterMatcher, FinishOptions, LsaSentences, Prepared, ReadOptions, Tagger};
+
+/// The small facts of a tagger that travel as JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TaggerFacts {
+    keygraph: keygraph::Options,
+    dims: usize,
+    rank_embedding: bool,
+    embedding_weight: f32,
+    graph_share: f32,
+    clusters: Vec<String>,
+    score: Score,
+}
+
+impl TaggerFacts {
+    pub(super) fn of(tagger: &Tagger) -> Self {
+        Self {
+            keygraph: tagger.keygraph.clone(),
+            dims: tagger.dims,
+            rank_embedding: tagger.rank_embedding,
+            embedding_weight: tagger.embedding_weight,
+            graph_share: tagger.matcher.graph_share(),
+            clusters: tagger.clusters.clone(),
+            score: tagger.score.clone(),
+        }
+    }
+}
+
+/// A bundle whose core is being brought, part by part, in any order.
+#[derive(Debug)]
+pub struct Opening {
+    manifest: Manifest,
+    core: BTreeMap<String, Vec<u8>>,
+}
+
+impl Opening {
+    /// Starts with the bytes of `manifest.json`.
+    pub fn new(manifest: &[u8]) -> Result<Self, BundleError> {
+        Ok(Self {
+            manifest: Manifest::parse(manifest)?,
+            core: BTreeMap::new(),
+        })
+    }
+
+    /// What the manifest says.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Core parts that are still to be brought, by role.
+    pub fn wanted(&self) -> impl Iterator<Item = (&str, &PartRef)> {
+        self.manifest
+            .core
+            .iter()
+            .filter(|(role, _)| !self.core.contains_key(*role))
+            .map(|(role, part)| (role.as_str(), part))
+    }
+
+    /// Takes the bytes of a core part, if they are the ones the manifest promises.
+    pub fn bring(&mut self, role: &str, bytes: Vec<u8>) -> Result<(), BundleError> {
+        self.manifest.core_part(role)?.check(&bytes)?;
+        self.core.insert(role.to_owned(), bytes);
+        Ok(())
+    }
+
+    /// Puts the core together.
+    pub fn finish(self) -> Result<Bundle, BundleError> {
+        let part = |role: &str| {
+            self.core
+                .get(role)
+                .map(Vec::as_slice)
+                .ok_or_else(|| BundleError::MissingPart { part: role.into() })
+        };
+        let optional = |role: &str| {
+            if self.manifest.core.contains_key(role) {
+                part(role).map(Some)
+            } else {
+                Ok(None)
+            }
+        };
+        let json = |role: &str| {
+            let role = role.to_owned();
+            move |fault: serde_json::Error| BundleError::Json {
+                part: role,
+                fault: fault.to_string(),
+            }
+        };
+        let labels = parts::read_labels("labels", part("labels")?)?;
+        let tfidf = Arc::new(parts::read_vocabulary("vocabulary", part("vocabulary")?)?);
+        let facts: TaggerFacts = serde_json::from_slice(part("tagger")?).map_err(json("tagger"))?;
+        let lexicon = serde_json::from_slice(part("lexicon")?).map_err(json("lexicon"))?;
+        let clusters = facts.clusters.len();
+        let unfit = |what: &'static str, found: usize, expected: usize| BundleError::Value {
+            part: what.into(),
+            at: 0,
+            what: "rows",
+            found: found.to_string(),
+            expected: expected.to_string(),
+        };
+        if labels.len() as u64 != self.manifest.labels {
+            return Err(unfit("labels", labels.len(), self.manifest.labels as usize));
+        }
+        if clusters as u64 != self.manifest.clusters {
+            return Err(unfit("tagger", clusters, self.manifest.clusters as usize));
+        }
+        let lsa = optional("lsa")?
+            .map(|bytes| parts::read_lsa("lsa", bytes))
+            .transpose()?;
+        if let Some(lsa) = &lsa {
+            if lsa.projection().rows() != tfidf.len() {
+                return Err(unfit("lsa", lsa.projection().rows(), tfidf.len()));
+            }
+            if lsa.dims() != facts.dims {
+                return Err(unfit("lsa", lsa.dims(), facts.dims));
+            }
+        }
+        let linear = match optional("linear")? {
+            Some(bytes) => parts::read_rankers("linear", bytes, tfidf.len(), clusters)?.pop(),
+            None => None,
+        };
+        if let Some(linear) = &linear
+            && !linear.labels().iter().copied().eq(0..clusters as u32)
+        {
+            return Err(unfit("linear", linear.labels().len(), clusters));
+        }
+        let graph = optional("matcher")?
+            .map(|bytes| parts::read_matcher("matcher", bytes))
+            .transpose()?
+            .map(Box::new);
+        if let Some(graph) = &graph {
+            if graph.config().clusters != clusters {
+                return Err(unfit("matcher", graph.config().clusters, clusters));
+            }
+            if lsa.is_none() || graph.config().width != facts.dims {
+                return Err(unfit("matcher", graph.config().width, facts.dims));
+            }
+        }
+        let matcher = match (linear, graph) {
+            (Some(linear), Some(graph)) => ClusterMatcher::Both {
+                linear,
+                graph,
+                share: facts.graph_share,
+            },
+            (Some(linear), None) => ClusterMatcher::Linear(linear),
+            (None, Some(graph)) => ClusterMatcher::Graph(graph),
+            (None, None) => {
+                return Err(BundleError::MissingPart {
+                    part: "matcher".into(),
+                });
+            }
+        };
+        let encoder = lsa.map(|lsa| Box::new(LsaSentences::new(Arc::clone(&tfidf), lsa)) as Box<_>);
+        let tagger = Tagger {
+            tfidf,
+            lexicon,
+            keygraph: facts.keygraph,
+            encoder,
+            dims: facts.dims,
+            rank_embedding: facts.rank_embedding,
+            embedding_weight: facts.embedding_weight,
+            matcher,
+            labels,
+            clusters: facts.clusters,
+            score: facts.score,
+        };
+        let shard_of = {
+            let mut shard_of = vec![None; clusters];
+            for (index, shard) in self.manifest.shards.iter().enumerate() {
+                for &cluster in &shard.clusters {
+                    shard_of[cluster as usize] = Some(index);
+                }
+            }
+            shard_of
+        };
+        let rankers = vec![None; clusters];
+        Ok(Bundle {
+            manifest: self.manifest,
+            tagger,
+            shard_of,
+            rankers,
+        })
+    }
+}
+
+/// A tagger with the rankers that have been brought so far.
+#[derive(Debug)]
+pub struct Bundle {
+    manifest: Manifest,
+    tagger: Tagger,
+    shard_of: Vec<Option<usize>>,
+    rankers: Vec<Option<ClusterRankers>>,
+}
+
+impl Bundle {
+    /// What the manifest says.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The model without its rankers.
+    pub fn tagger(&self) -> &Tagger {
+        &self.tagger
+    }
+
+    /// First half of tagging: everything up to the choice of clusters.
+    pub fn prepare(&self, text: &str) -> Result<Prepared, MatcherError> {
+        self.tagger.prepare(
+            text,
+            ReadOptions {
+                keygraph: true,
+                spans: true,
+            },
+        )
+    }
+
+    /// Shards that hold rankers of these clusters and were not brought yet, by number.
+    pub fn shards_for(&self, clusters: &[u32]) -> Vec<usize> {
+        let mut wanted: Vec<usize> = clusters
+            .iter()
+            .filter(|&&cluster| self.rankers.get(cluster as usize).is_some_and(Option::is_none))
+            .filter_map(|&cluster| self.shard_of[cluster as usize])
+            .collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        wanted
+    }
+
+    /// Takes the bytes of a shard, if they are the ones the manifest promises.
+    pub fn bring_shard(&mut self, shard: usize, bytes: &[u8]) -> Result<(), BundleError> {
+        let known = self.manifest.shards.get(shard);
+        let known = known.ok_or_else(|| BundleError::MissingPart {
+            part: format!("shard {shard}"),
+        })?;
+        known.part.check(bytes)?;
+        let read = parts::read_rankers(
+            &known.part.file,
+            bytes,
+            self.tagger.tfidf.len(),
+            self.tagger.labels.len(),
+        )?;
+        if read.len() != known.clusters.len() {
+            return Err(BundleError::Value {
+                part: known.part.file.clone(),
+                at: 0,
+                what: "clusters",
+                found: read.len().to_string(),
+                expected: known.clusters.len().to_string(),
+            });
+        }
+        let expected = if self.tagger.rank_embedding {
+            self.tagger.dims
+        } else {
+            0
+        };
+        if let Some(other) = read
+            .iter()
+            .find(|rankers| rankers.dims() != expected && !rankers.labels().is_empty())
+        {
+            return Err(BundleError::Value {
+                part: known.part.file.clone(),
+                at: 0,
+                what: "embedding width",
+                found: other.dims().to_string(),
+                expected: expected.to_string(),
+            });
+        }
+        for (&cluster, rankers) in known.clusters.iter().zip(read) {
+            self.rankers[cluster as usize] = Some(rankers);
+        }
+        Ok(())
+    }
+
+    /// Second half of tagging. Clusters whose rankers are missing are named in the answer.
+    pub fn finish(&self, prepared: &Prepared, options: FinishOptions) -> TagResponse {
+        let rankers = |cluster: u32| self.rankers.get(cluster as usize).and_then(Option::as_ref);
+        self.tagger.finish(prepared, rankers, options)
+    }
+}

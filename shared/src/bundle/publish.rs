@@ -1,0 +1,94 @@
+//! From a trained tagger to the files of a bundle.
+
+use std::collections::BTreeMap;
+
+use super::manifest::{FORMAT, Manifest, PartRef, ShardRef, VERSION};
+use super::open::TaggerFacts;
+use super::parts;
+use crate::model::encoder::Lsa;
+use crate::model::ranker::ClusterRankers;
+use crate::model::tagger::Tagger;
+
+/// A shard is closed when it has grown to this size: small enough to fetch a few for a text, large enough to
+/// spare requests.
+const SHARD_BYTES: usize = 64 << 10;
+
+/// What the manifest says about a model beyond its weights.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelFacts {
+    pub name: String,
+    pub documents: u64,
+    pub metrics: BTreeMap<String, f64>,
+    pub licence_notes: Vec<String>,
+}
+
+/// The files of a bundle, to be written parts first and manifest last.
+#[derive(Clone, Debug)]
+pub struct Published {
+    pub manifest: Manifest,
+    pub parts: Vec<(PartRef, Vec<u8>)>,
+}
+
+/// Lays a tagger out as a bundle. `lsa` is the tagger's encoder where it has one.
+pub fn publish(
+    tagger: &Tagger,
+    lsa: Option<&Lsa>,
+    rankers: &[ClusterRankers],
+    facts: ModelFacts,
+) -> Published {
+    let mut parts: Vec<(PartRef, Vec<u8>)> = Vec::new();
+    let mut core = BTreeMap::new();
+    let mut put = |role: &str, bytes: Vec<u8>| {
+        let part = PartRef::of(role, &bytes);
+        core.insert(role.to_owned(), part.clone());
+        parts.push((part, bytes));
+    };
+    let json = |value: serde_json::Result<Vec<u8>>| value.expect("plain data is always JSON");
+    put("labels", parts::write_labels(&tagger.labels));
+    put("vocabulary", parts::write_vocabulary(&tagger.tfidf));
+    put("lexicon", json(serde_json::to_vec(&tagger.lexicon)));
+    put("tagger", json(serde_json::to_vec(&TaggerFacts::of(tagger))));
+    if let Some(lsa) = lsa {
+        put("lsa", parts::write_lsa(lsa));
+    }
+    if let Some(linear) = tagger.matcher.linear() {
+        put("linear", parts::write_rankers(&[linear]));
+    }
+    if let Some(graph) = tagger.matcher.graph() {
+        put("matcher", parts::write_matcher(graph));
+    }
+    let mut shards = Vec::new();
+    let mut open: Vec<u32> = Vec::new();
+    let mut bytes = 0;
+    for (cluster, ranker) in rankers.iter().enumerate() {
+        open.push(cluster as u32);
+        bytes += 3 * ranker.weight_count() + ranker.labels().len() * (16 + ranker.dims());
+        if bytes >= SHARD_BYTES || cluster + 1 == rankers.len() {
+            let held: Vec<&ClusterRankers> = open.iter().map(|&cluster| &rankers[cluster as usize]).collect();
+            let content = parts::write_rankers(&held);
+            let part = PartRef::of("rankers", &content);
+            parts.push((part.clone(), content));
+            shards.push(ShardRef {
+                clusters: std::mem::take(&mut open),
+                part,
+            });
+            bytes = 0;
+        }
+    }
+    let manifest = Manifest {
+        format: FORMAT.into(),
+        version: VERSION,
+        name: facts.name,
+        language: tagger.tfidf.language().tag().to_owned(),
+        encoder: if lsa.is_some() { "lsa" } else { "none" }.into(),
+        quantisation: "int8".into(),
+        labels: tagger.labels.len() as u64,
+        clusters: rankers.len() as u64,
+        documents: facts.documents,
+        metrics: facts.metrics,
+        licence_notes: facts.licence_notes,
+        core,
+        shards,
+    };
+    Published { manifest, parts }
+}
