@@ -1,9 +1,46 @@
 //! `gnnxml export`.
 
-/// Arguments of `gnnxml export`.
-#[derive(Debug, clap::Args)]
-pub(super) struct Args {}
+use std::path::PathBuf;
 
-pub(super) fn run(_args: Args) -> anyhow::Result<()> {
-    anyhow::bail!("`gnnxml export` is not built yet")
+use anyhow::Context;
+
+use crate::export::{FolderStore, export};
+use crate::train::Model;
+
+/// Publish a trained model as a bundle: a folder of small files that a web page fetches as it needs them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  gnnxml export --model model --out bundle")]
+pub(super) struct Args {
+    /// Model directory, as written by `gnnxml train`
+    #[arg(long, value_name = "DIR")]
+    model: PathBuf,
+    /// Folder for the bundle; parts that are there already are kept
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// What the model is called [default: the model directory's name]
+    #[arg(long)]
+    name: Option<String>,
+}
+
+pub(super) fn run(args: Args) -> anyhow::Result<()> {
+    let model = Model::load(&args.model)?;
+    let name = args.name.unwrap_or_else(|| {
+        args.model
+            .file_name()
+            .map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned())
+    });
+    let manifest = export(&model, &name, &FolderStore::create(&args.out)?)
+        .with_context(|| format!("exporting {}", args.model.display()))?;
+    let shards: u64 = manifest.shards.iter().map(|shard| shard.part.bytes).sum();
+    println!(
+        "{}: {} labels in {} clusters; core {:.2} MB in {} parts, rankers {:.2} MB in {} shards",
+        args.out.display(),
+        manifest.labels,
+        manifest.clusters,
+        manifest.core_bytes() as f64 / 1e6,
+        manifest.core.len(),
+        shards as f64 / 1e6,
+        manifest.shards.len(),
+    );
+    Ok(())
 }

@@ -1,1 +1,88 @@
-//! Placeholder.
+//! Publishing: a trained model becomes a bundle that a web page runs.
+//!
+//! What the files hold is decided in `gnnxml_shared::bundle`; this room only brings them to where they shall live.
+//! Parts go first and the manifest last, so that a manifest never names a part that is not there. Start reading at
+//! [`export`].
+
+use std::path::{Path, PathBuf};
+
+use gnnxml_shared::bundle::{Manifest, ModelFacts, PartRef, publish, sha256_hex};
+
+use crate::data::write_atomic;
+use crate::train::Model;
+
+/// Where bundles live: a folder now, an object store behind the same two verbs later.
+pub trait BundleStore {
+    /// Whether a file of this name and content is there already.
+    fn holds(&self, part: &PartRef) -> bool;
+
+    /// Puts a file, whole or not at all.
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<(), ExportError>;
+}
+
+/// Why a bundle was not published.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    #[error("{}: {error}", path.display())]
+    Io { path: PathBuf, error: std::io::Error },
+    #[error(
+        "the model's encoder `{encoder}` does not run in a web page yet; train with the preset `fast`, whose encoder \
+         `lsa` does"
+    )]
+    Encoder { encoder: String },
+}
+
+/// A folder of the file system.
+#[derive(Clone, Debug)]
+pub struct FolderStore {
+    folder: PathBuf,
+}
+
+impl FolderStore {
+    /// Creates the folder if it is not there.
+    pub fn create(folder: &Path) -> Result<Self, ExportError> {
+        std::fs::create_dir_all(folder).map_err(|error| ExportError::Io {
+            path: folder.to_owned(),
+            error,
+        })?;
+        Ok(Self {
+            folder: folder.to_owned(),
+        })
+    }
+}
+
+impl BundleStore for FolderStore {
+    fn holds(&self, part: &PartRef) -> bool {
+        std::fs::read(self.folder.join(&part.file)).is_ok_and(|bytes| part.check(&bytes).is_ok())
+    }
+
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<(), ExportError> {
+        let path = self.folder.join(name);
+        write_atomic(&path, bytes).map_err(|error| ExportError::Io { path, error })
+    }
+}
+
+/// Publishes a model and returns the manifest it wrote.
+pub fn export(model: &Model, name: &str, store: &dyn BundleStore) -> Result<Manifest, ExportError> {
+    if model.outside.is_some() {
+        return Err(ExportError::Encoder {
+            encoder: model.manifest.config.encoder.name.clone(),
+        });
+    }
+    let facts = ModelFacts {
+        name: name.to_owned(),
+        documents: model.manifest.corpus.documents as u64,
+        metrics: model.manifest.metrics.clone(),
+        licence_notes: Vec::new(),
+    };
+    let published = publish(&model.tagger, model.lsa.as_ref(), &model.rankers, facts);
+    for (part, bytes) in &published.parts {
+        debug_assert_eq!(part.sha256, sha256_hex(bytes));
+        if !store.holds(part) {
+            store.put(&part.file, bytes)?;
+        }
+    }
+    let manifest = serde_json::to_vec_pretty(&published.manifest).expect("a manifest is plain data");
+    store.put("manifest.json", &manifest)?;
+    Ok(published.manifest)
+}
