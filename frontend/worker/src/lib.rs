@@ -1,1 +1,151 @@
-//! Placeholder.
+//! The tagger as an ES module: in the page's Web Worker, in a plain HTML page, in Node.
+//!
+//! It fetches the files of a bundle and nothing else; the text it is given stays where it is. All of the model is
+//! `gnnxml-shared`; this crate only carries bytes. Start reading at [`Tagger::load`].
+//!
+//! ```js
+//! import init, { Tagger } from "./gnnxml.js";
+//! await init();
+//! const tagger = await Tagger.load("https://example.org/bundle/");
+//! const answer = JSON.parse(await tagger.tag("Cocoa prices rose in London.", '{"top":5}'));
+//! for (const tag of answer.tags) console.log(tag.name, tag.score);
+//! ```
+
+mod fetch;
+
+use std::cell::{Cell, RefCell};
+
+use gnnxml_shared::bundle::{Bundle, Opening};
+use gnnxml_shared::model::tagger::FinishOptions;
+use serde::Deserialize;
+use wasm_bindgen::prelude::*;
+
+use fetch::Source;
+
+/// How often a shard that did not come is asked for again.
+const TRIES: usize = 3;
+
+/// What a caller may ask of [`Tagger::tag`].
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct TagOptions {
+    /// Tags at most.
+    top: usize,
+    /// Evidence for each tag.
+    explain: bool,
+    /// The text's KeyGraph beside the tags.
+    keygraph: bool,
+}
+
+impl Default for TagOptions {
+    fn default() -> Self {
+        Self {
+            top: 10,
+            explain: true,
+            keygraph: true,
+        }
+    }
+}
+
+/// A model that tags texts where it stands.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct Tagger {
+    bundle: RefCell<Bundle>,
+    source: Source,
+    fetched: Cell<f64>,
+}
+
+#[wasm_bindgen]
+impl Tagger {
+    /// Fetches a bundle's core. `source` is the address of its folder, or a function that takes a file name and
+    /// promises its bytes; `on_progress(bytes so far, bytes in all, file)` is called after every file.
+    pub async fn load(source: JsValue, on_progress: Option<js_sys::Function>) -> Result<Tagger, JsError> {
+        console_error_panic_hook::set_once();
+        let source = Source::new(source)?;
+        let mut opening = Opening::new(&source.fetch("manifest.json").await?)?;
+        let total = opening.manifest().core_bytes() as f64;
+        let mut fetched = 0.0;
+        loop {
+            let Some((role, part)) = opening
+                .wanted()
+                .next()
+                .map(|(role, part)| (role.to_owned(), part.clone()))
+            else {
+                break;
+            };
+            let bytes = source.fetch(&part.file).await?;
+            fetched += bytes.len() as f64;
+            opening.bring(&role, bytes)?;
+            if let Some(report) = &on_progress {
+                // A caller's faulty callback must not cost the caller its model.
+                let _ = report.call3(
+                    &JsValue::NULL,
+                    &fetched.into(),
+                    &total.into(),
+                    &part.file.as_str().into(),
+                );
+            }
+        }
+        Ok(Self {
+            bundle: RefCell::new(opening.finish()?),
+            source,
+            fetched: Cell::new(fetched),
+        })
+    }
+
+    /// Tags a text: a `TagResponse` as JSON. Rankers of matched clusters are fetched when they are first needed;
+    /// those that do not come are named in `missing_clusters`.
+    pub async fn tag(&self, text: String, options: Option<String>) -> Result<String, JsError> {
+        let options: TagOptions = match options.as_deref() {
+            None | Some("") => TagOptions::default(),
+            Some(json) => serde_json::from_str(json)?,
+        };
+        let prepared = self.bundle.borrow().prepare(&text)?;
+        let wanted = self.bundle.borrow().shards_for(&prepared.needed);
+        for shard in wanted {
+            self.bring_shard(shard).await;
+        }
+        let options = FinishOptions {
+            top: options.top,
+            explain: options.explain,
+            keygraph: options.keygraph,
+        };
+        let answer = self.bundle.borrow().finish(&prepared, options);
+        Ok(serde_json::to_string(&answer)?)
+    }
+
+    /// What computes.
+    pub fn engine(&self) -> String {
+        if cfg!(target_feature = "simd128") {
+            "WASM SIMD".into()
+        } else {
+            "WASM".into()
+        }
+    }
+
+    /// Bytes fetched so far.
+    pub fn fetched(&self) -> f64 {
+        self.fetched.get()
+    }
+
+    /// The bundle's manifest as JSON.
+    pub fn manifest(&self) -> Result<String, JsError> {
+        Ok(serde_json::to_string(self.bundle.borrow().manifest())?)
+    }
+}
+
+impl Tagger {
+    /// Tries to bring a shard; a shard that stays away is seen by its absence.
+    async fn bring_shard(&self, shard: usize) {
+        let file = self.bundle.borrow().manifest().shards[shard].part.file.clone();
+        for _ in 0..TRIES {
+            if let Ok(bytes) = self.source.fetch(&file).await
+                && self.bundle.borrow_mut().bring_shard(shard, &bytes).is_ok()
+            {
+                self.fetched.set(self.fetched.get() + bytes.len() as f64);
+                return;
+            }
+        }
+    }
+}
