@@ -33,7 +33,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Segment
 pub(super) fn number(segment: &str, what: &str, missing: ErrorCode) -> Answer<u64> {
     match segment.parse::<u64>() {
         // SQLite counts to 2^63 − 1.
-        Ok(id) if id <= i64::MAX as u64 => Ok(id),
+        Ok(id) if i64::try_from(id).is_ok() => Ok(id),
         _ => Err(Failure::new(
             missing,
             format!("there is no {what} {segment:?}; {what} ids are numbers"),

@@ -123,7 +123,7 @@ impl AppState {
 
     /// Loads the last active model; one that cannot be read gives way to the one before it.
     async fn load_active(&self) -> Result<(), StartError> {
-        let (current, previous) = self.store().call(|store| store.active_models()).await?;
+        let (current, previous) = self.store().call(Store::active_models).await?;
         for id in [current, previous].into_iter().flatten() {
             let state = self.clone();
             let bundle = self.data().bundle(&id);

@@ -192,7 +192,7 @@ pub(super) async fn observe(State(state): State<AppState>, request: Request, nex
             status,
             millis = took.as_secs_f64() * 1e3,
             "answered"
-        )
+        );
     });
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);

@@ -68,7 +68,7 @@ struct Description;
 /// The description as pretty JSON with a final line end: what `docs/openapi.json` holds.
 pub fn openapi_json() -> String {
     let mut description = Description::openapi();
-    description.info.version = env!("CARGO_PKG_VERSION").to_owned();
+    env!("CARGO_PKG_VERSION").clone_into(&mut description.info.version);
     description.info.license = None;
     description
         .components

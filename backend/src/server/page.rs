@@ -3,12 +3,14 @@
 //! Only names found at start exist, so no path a caller can write leads anywhere else.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use gnnxml_shared::bundle::sha256_hex;
 use sha2::{Digest as _, Sha256};
 
 /// One file with its compressed twins.
@@ -168,8 +170,8 @@ fn content_policy(index: &str) -> HeaderValue {
         };
         if open < close {
             if !rest[..open].contains("src=") {
-                let digest = Sha256::digest(rest[open + 1..close].as_bytes());
-                scripts += &format!(" 'sha256-{}'", base64(&digest));
+                let digest = Sha256::digest(&rest.as_bytes()[open + 1..close]);
+                let _ = write!(scripts, " 'sha256-{}'", base64(&digest));
             }
             rest = &rest[close..];
         } else {
@@ -204,12 +206,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 pub(super) fn etag(body: &[u8]) -> String {
-    let digest = Sha256::digest(body);
-    let mut tag = String::from("\"");
-    for byte in &digest[..12] {
-        tag += &format!("{byte:02x}");
-    }
-    tag + "\""
+    format!("\"{}\"", &sha256_hex(body)[..24])
 }
 
 /// Whether an `If-None-Match` names this tag.

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use gnnxml_shared::api::{ErrorCode, ModelSummary, RunStatus};
-use sha2::{Digest as _, Sha256};
+use gnnxml_shared::bundle::sha256_hex;
 
 use super::AppState;
 use super::engine::{EngineError, TaggingEngine};
@@ -122,10 +122,8 @@ fn describe(folder: &Path) -> Answer<NewModel> {
     let bundle = folder.join("bundle");
     let engine = TaggingEngine::load(&bundle)?;
     let manifest = std::fs::read(bundle.join("manifest.json")).map_err(|error| Failure::io(&error))?;
-    let mut id = String::new();
-    for byte in &Sha256::digest(&manifest)[..8] {
-        id += &format!("{byte:02x}");
-    }
+    let mut id = sha256_hex(&manifest);
+    id.truncate(16);
     let mut bytes = 0;
     for entry in std::fs::read_dir(&bundle).map_err(|error| Failure::io(&error))? {
         let meta = entry

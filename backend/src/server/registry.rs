@@ -2,7 +2,7 @@
 //!
 //! A request takes the model once and keeps it to its end: it never sees half of one and half of another.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::engine::{EngineError, TaggingEngine};
@@ -39,7 +39,7 @@ impl ModelRegistry {
     }
 
     /// The model from memory, or loaded from `bundle`. Blocking.
-    pub(super) fn load(&self, id: &str, bundle: &PathBuf) -> Result<Arc<LoadedModel>, EngineError> {
+    pub(super) fn load(&self, id: &str, bundle: &Path) -> Result<Arc<LoadedModel>, EngineError> {
         if let Some(model) = self.warm(id) {
             return Ok(model);
         }

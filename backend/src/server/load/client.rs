@@ -1,5 +1,6 @@
 //! An HTTP/1.1 client with just what measuring needs: one connection, one request at a time.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use anyhow::Context as _;
@@ -67,7 +68,11 @@ impl Connection {
     ) -> anyhow::Result<Reply> {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.host);
         if !media.is_empty() {
-            head += &format!("Content-Type: {media}\r\nContent-Length: {}\r\n", body.len());
+            let _ = write!(
+                head,
+                "Content-Type: {media}\r\nContent-Length: {}\r\n",
+                body.len()
+            );
         }
         head += "\r\n";
         let mut message = head.into_bytes();

@@ -11,7 +11,7 @@ use gnnxml_shared::api::{ErrorBody, ErrorCode, Feedback, TagResponse};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::runs::{ModelRow, StoreError};
+use crate::runs::{ModelRow, Store, StoreError};
 use crate::server::AppState;
 use crate::server::extract::{FormBody, JsonBody, Params, Segments};
 use crate::server::failure::{Answer, Failure};
@@ -75,7 +75,8 @@ pub(in crate::server) struct ApiInfo {
 /// A project: one published model.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::server) struct Project {
-    project_id: String,
+    #[serde(rename = "project_id")]
+    id: String,
     name: String,
     language: String,
     backend: Backend,
@@ -176,7 +177,7 @@ type AnnifAnswer<T> = Result<T, AnnifFailure>;
 
 fn project_of(row: ModelRow, id: &str) -> Project {
     Project {
-        project_id: id.to_owned(),
+        id: id.to_owned(),
         name: row.model.name,
         language: "en".to_owned(),
         backend: Backend {
@@ -226,7 +227,7 @@ pub(in crate::server) async fn info() -> Json<ApiInfo> {
 #[utoipa::path(get, path = "/v1/projects", tag = "annif", responses(
     (status = 200, body = Projects), (status = "default", body = ErrorBody)))]
 pub(in crate::server) async fn projects(State(state): State<AppState>) -> AnnifAnswer<Json<Projects>> {
-    let rows = state.store().call(|store| store.models()).await?;
+    let rows = state.store().call(Store::models).await?;
     let active = state.registry().active().map(|model| model.id.clone());
     let mut projects = Vec::new();
     if let Some(row) = rows.iter().find(|row| Some(&row.model.id) == active.as_ref()) {

@@ -16,8 +16,8 @@ use crate::data::{
     CorpusError, CorpusFormat, CorpusSource, CorpusWriter, WriteFormat, available_threads, corpus_stats,
 };
 use crate::runs::{
-    CorpusRow, NewCorpus, StoreError, create_private_dir, fail_point, remove_dir_durably, rename_durably,
-    sync_tree,
+    CorpusRow, NewCorpus, Store, StoreError, create_private_dir, fail_point, remove_dir_durably,
+    rename_durably, sync_tree,
 };
 use crate::server::AppState;
 use crate::server::extract::{Coding, Params, Segments, coding, next_piece, number, require_media_type};
@@ -235,7 +235,7 @@ fn digest(path: &Path) -> std::io::Result<(u64, String)> {
     hasher.flush()?;
     let mut hexadecimal = String::new();
     for byte in hasher.0.finalize() {
-        hexadecimal += &format!("{byte:02x}");
+        let _ = std::fmt::Write::write_fmt(&mut hexadecimal, format_args!("{byte:02x}"));
     }
     Ok((bytes, hexadecimal))
 }
@@ -244,7 +244,7 @@ fn digest(path: &Path) -> std::io::Result<(u64, String)> {
 #[utoipa::path(get, path = "/api/v1/corpora", tag = "corpora", responses(
     (status = 200, body = CorpusList), (status = "default", body = ErrorBody)))]
 pub(in crate::server) async fn list(State(state): State<AppState>) -> Answer<Json<CorpusList>> {
-    let rows = state.store().call(|store| store.corpora()).await?;
+    let rows = state.store().call(Store::corpora).await?;
     let corpora = rows.into_iter().map(entry).collect::<Answer<_>>()?;
     Ok(Json(CorpusList { corpora }))
 }

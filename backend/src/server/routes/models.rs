@@ -10,7 +10,7 @@ use axum::response::Response;
 use gnnxml_shared::api::{ErrorBody, ErrorCode, ModelList, ModelSummary};
 use tokio_util::io::ReaderStream;
 
-use crate::runs::{ModelRow, remove_dir_durably};
+use crate::runs::{ModelRow, Store, remove_dir_durably};
 use crate::server::AppState;
 use crate::server::extract::Segments;
 use crate::server::failure::{Answer, Failure};
@@ -96,7 +96,7 @@ pub(in crate::server) async fn activate(
 #[utoipa::path(post, path = "/api/v1/models/rollback", tag = "models", responses(
     (status = 200, body = ModelSummary), (status = "default", body = ErrorBody)))]
 pub(in crate::server) async fn rollback(State(state): State<AppState>) -> Answer<Json<ModelSummary>> {
-    let (_, previous) = state.store().call(|store| store.active_models()).await?;
+    let (_, previous) = state.store().call(Store::active_models).await?;
     let previous = previous.ok_or_else(|| {
         Failure::new(
             ErrorCode::NothingToRollBack,
@@ -216,7 +216,7 @@ pub(in crate::server) async fn bundle_file(
 /// The length of a file that is a file and not a link, a folder or a device.
 async fn plain_file(path: &Path) -> Option<u64> {
     let meta = tokio::fs::symlink_metadata(path).await.ok()?;
-    meta.is_file().then(|| meta.len())
+    meta.is_file().then_some(meta.len())
 }
 
 #[cfg(test)]

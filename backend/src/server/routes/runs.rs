@@ -15,7 +15,7 @@ use gnnxml_shared::api::{
 use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::runs::{LiveEvent, StoreError};
+use crate::runs::{LiveEvent, Store, StoreError};
 use crate::server::AppState;
 use crate::server::extract::{JsonBody, Params, Segments, number};
 use crate::server::failure::{Answer, Failure};
@@ -60,7 +60,7 @@ pub(super) fn readable_name(name: Option<String>) -> Answer<Option<String>> {
 #[utoipa::path(get, path = "/api/v1/runs", tag = "runs", responses(
     (status = 200, body = RunList), (status = "default", body = ErrorBody)))]
 pub(in crate::server) async fn list(State(state): State<AppState>) -> Answer<Json<RunList>> {
-    let runs = state.store().call(|store| store.runs()).await?;
+    let runs = state.store().call(Store::runs).await?;
     Ok(Json(RunList { runs }))
 }
 
