@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::{bench_encoder, bench_labels, bench_server};
+use super::{bench_encoder, bench_labels, bench_matcher, bench_server};
 
 /// Arguments of `gnnxml bench`.
 #[derive(Debug, clap::Args)]
@@ -18,6 +18,8 @@ enum BenchCommand {
     Encoder(bench_encoder::Args),
     /// Label graph, clustering and map: quality, speed against scikit-learn, growth
     Labels(bench_labels::Args),
+    /// Cluster matching: recall against linear baselines, the ablation, epoch time, growth
+    Matcher(Box<bench_matcher::Args>),
     /// The server under load on loopback, or killed and restarted again and again
     Server(bench_server::Args),
 }
@@ -26,6 +28,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         BenchCommand::Encoder(args) => bench_encoder::run(&args),
         BenchCommand::Labels(args) => bench_labels::run(args),
+        BenchCommand::Matcher(args) => bench_matcher::run(&args),
         BenchCommand::Server(args) => bench_server::run(args),
     }
 }

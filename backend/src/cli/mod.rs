@@ -9,6 +9,8 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod bench_encoder;
 mod bench_labels;
+mod bench_matcher;
+mod bench_matcher_linear;
 mod bench_server;
 mod clusters;
 mod corpus;

@@ -7,11 +7,13 @@
 mod batch;
 mod checkpoint;
 mod composed;
+mod data;
 mod engine;
 mod fused;
 mod gin;
 mod layout;
 mod lists;
+mod options;
 mod predict;
 mod prepared;
 mod radam;
@@ -25,14 +27,16 @@ mod tests;
 
 use std::path::PathBuf;
 
+pub use data::{TrainData, ValidationData};
 pub use engine::{DeviceChoice, Precision};
 pub use lists::Lists;
+pub use options::TrainOptions;
 pub use predict::{MatchQuality, match_quality, predict};
 pub use prepared::{PreparedGraphs, PreparedWriter};
 pub use radam::{RAdam, Step, StepFactors};
 pub use sampler::{ReversedSampler, UniformSampler};
 pub use sgemm::measured_peak_gflops;
-pub use train::{TrainData, TrainOptions, TrainedMatcher, ValidationData, train, train_with};
+pub use train::{TrainedMatcher, train, train_with};
 
 /// What can go wrong in this room.
 #[derive(Debug, thiserror::Error)]

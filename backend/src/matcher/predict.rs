@@ -1,5 +1,5 @@
 //! Scoring many prepared documents at once, with the trainer's products: the same numbers as
-//! [`Matcher::forward`](gnnxml_shared::model::matcher::Matcher::forward) to 1e-5, several times as fast.
+//! [`Matcher::forward`](gnnxml_shared::model::matcher::Matcher::forward) to 1e-5.
 
 use gnnxml_shared::model::matcher::{Matcher, MatcherConfig, top_clusters};
 use rayon::prelude::*;

@@ -7,7 +7,7 @@
 //! index:   u64 a record, and one for the end
 //! ```
 //!
-//! All little-endian. Sentence vectors are unit vectors: sixteen bits keep three digits of them, which training does not notice.
+//! All little-endian. Sixteen bits keep three digits of a feature and halve the file.
 #![allow(unsafe_code)] // Mapping a file; the file is ours, renamed into place once whole and never changed after.
 
 use std::borrow::Cow;

@@ -1,163 +1,24 @@
 //! The training loop: batches from a background thread, gradients from the engine, RAdam, early stopping, checkpoints, events.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use gnnxml_shared::api::{LogLevel, Stage, TrainEvent};
 use gnnxml_shared::model::matcher::{Matcher, MatcherConfig};
 
-use super::batch::{Assembler, Batch};
+use super::batch::Batch;
 use super::checkpoint::{self, Identity, Position, State};
-use super::engine::{DeviceChoice, Engine, Gradient, Precision};
+use super::data::{TrainData, check_data, produce};
+use super::engine::{Engine, Gradient};
 use super::layout::Layout;
 use super::lists::Lists;
-use super::predict::{check_width, quality};
+use super::options::{TrainOptions, alpha, rate_factor};
+use super::predict::quality;
 use super::radam::{RAdam, Step};
-use super::sampler::{ReversedSampler, UniformSampler, generator};
-use super::{Losses, MatcherError, Moment, PreparedGraphs};
+use super::sampler::generator;
+use super::{Losses, MatcherError, Moment};
 use crate::collective::{Collective, SingleProcess};
-
-/// What is learned from.
-#[derive(Clone, Copy, Debug)]
-pub struct TrainData<'a> {
-    pub graphs: &'a PreparedGraphs,
-    /// g: the clusters that hold a positive label of each document.
-    pub positives: &'a Lists,
-    /// The documents of each label, for the reversed sampler.
-    pub label_documents: &'a Lists,
-    /// What early stopping looks at; without it the last epoch counts.
-    pub validation: Option<ValidationData<'a>>,
-}
-
-/// Documents the weights are not fitted to.
-#[derive(Clone, Copy, Debug)]
-pub struct ValidationData<'a> {
-    pub graphs: &'a PreparedGraphs,
-    pub positives: &'a Lists,
-}
-
-/// How to learn. The defaults were chosen on EUR-Lex; `docs/results/matcher.md` has the numbers.
-#[derive(Clone, Debug)]
-pub struct TrainOptions {
-    pub model: MatcherConfig,
-    /// t_max.
-    pub epochs: u32,
-    /// Pairs of documents a step.
-    pub batch: usize,
-    /// Pairs computed together: a thread's portion on the CPU, what fits on the device at once on a GPU. A step adds its shards up.
-    pub shard: usize,
-    pub learning_rate: f32,
-    /// The rate at the end of the run, as a share of `learning_rate`; it falls linearly after the warm-up.
-    pub final_rate: f32,
-    /// Share of the steps in which the rate rises.
-    pub warm_up: f32,
-    /// The embedding's rate, as a multiple of `learning_rate`.
-    pub embedding_rate: f32,
-    /// Decoupled weight decay of the dense weights and of the touched rows.
-    pub weight_decay: f32,
-    /// Largest length of the gradient.
-    pub clip: f32,
-    /// w, the weight of a positive cluster in the cross-entropy.
-    pub positive_weight: f32,
-    /// Epochs without a better validation loss before the run stops.
-    pub patience: u32,
-    /// Clusters that count as matched in the recall.
-    pub top: usize,
-    pub seed: u64,
-    pub device: DeviceChoice,
-    pub precision: Precision,
-    /// Candle's operations even where the fused ones would do.
-    pub composed: bool,
-    /// Where to keep the run's state.
-    pub checkpoints: Option<PathBuf>,
-    /// Go on from the checkpoint, if there is one.
-    pub resume: bool,
-    /// Names the corpus; a checkpoint of another one is refused.
-    pub corpus: String,
-    /// Set by a signal handler: the run saves and stops after the current step.
-    pub stop: Arc<AtomicBool>,
-}
-
-impl TrainOptions {
-    pub fn new(model: MatcherConfig) -> Self {
-        Self {
-            model,
-            epochs: 8,
-            batch: 64,
-            shard: 16,
-            learning_rate: 0.01,
-            final_rate: 0.02,
-            warm_up: 0.1,
-            embedding_rate: 1.0,
-            weight_decay: 0.0,
-            clip: 5.0,
-            positive_weight: 1.0,
-            patience: 10,
-            top: 10,
-            seed: 0,
-            device: DeviceChoice::Auto,
-            precision: Precision::F32,
-            composed: false,
-            checkpoints: None,
-            resume: false,
-            corpus: String::new(),
-            stop: Arc::default(),
-        }
-    }
-
-    /// Everything besides the model's shape that changes the result.
-    fn fingerprint(&self) -> String {
-        format!(
-            "corpus {:?}, epochs {}, batch {}, shard {}, rate {} {} {} {}, decay {}, clip {}, positive {}, top {}, seed {}, {:?}, composed {}",
-            self.corpus,
-            self.epochs,
-            self.batch,
-            self.shard,
-            self.learning_rate,
-            self.final_rate,
-            self.warm_up,
-            self.embedding_rate,
-            self.weight_decay,
-            self.clip,
-            self.positive_weight,
-            self.top,
-            self.seed,
-            self.precision,
-            self.composed,
-        )
-    }
-
-    fn check(&self) -> Result<(), MatcherError> {
-        self.model.validate()?;
-        let wrong = |setting, found: String, expected| {
-            Err(MatcherError::Setting {
-                setting,
-                found,
-                expected,
-            })
-        };
-        if self.epochs == 0 {
-            return wrong("epochs", "0".to_owned(), "at least 1");
-        }
-        if self.batch == 0 || self.shard == 0 {
-            return wrong(
-                "batch",
-                format!("{} in shards of {}", self.batch, self.shard),
-                "at least 1 in shards of at least 1",
-            );
-        }
-        if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
-            return wrong(
-                "learning_rate",
-                self.learning_rate.to_string(),
-                "a positive number",
-            );
-        }
-        Ok(())
-    }
-}
 
 /// A finished (or interrupted) run.
 #[derive(Clone, Debug)]
@@ -198,63 +59,6 @@ pub fn train_with(
     options.check()?;
     check_data(&data, &options.model)?;
     Run::new(data, options, collective)?.go(emit)
-}
-
-fn check_data(data: &TrainData<'_>, model: &MatcherConfig) -> Result<(), MatcherError> {
-    let parts = [(data.graphs, data.positives)]
-        .into_iter()
-        .chain(data.validation.map(|v| (v.graphs, v.positives)));
-    for (graphs, positives) in parts {
-        check_width(model, graphs)?;
-        let same = |what, found: usize, expected: usize| {
-            let (found, expected) = (found as u64, expected as u64);
-            if found == expected {
-                Ok(())
-            } else {
-                Err(MatcherError::Data {
-                    what,
-                    found,
-                    expected,
-                })
-            }
-        };
-        same(
-            "lists of positive clusters (one a document)",
-            positives.len(),
-            graphs.len(),
-        )?;
-        if let Some(&cluster) = positives
-            .items()
-            .iter()
-            .max()
-            .filter(|&&c| c as usize >= model.clusters)
-        {
-            let (found, expected) = (u64::from(cluster), model.clusters as u64);
-            return Err(MatcherError::Data {
-                what: "positive cluster, below the number of clusters",
-                found,
-                expected,
-            });
-        }
-        for document in 0..graphs.len() {
-            graphs.get(document).check(model)?;
-        }
-    }
-    if data.graphs.is_empty() {
-        return Err(MatcherError::Data {
-            what: "documents to learn from",
-            found: 0,
-            expected: 1,
-        });
-    }
-    match data.label_documents.items().iter().max() {
-        Some(&document) if document as usize >= data.graphs.len() => Err(MatcherError::Data {
-            what: "document of a label, below the number of documents",
-            found: u64::from(document),
-            expected: data.graphs.len() as u64,
-        }),
-        _ => Ok(()),
-    }
 }
 
 /// One run, from the first step or from a checkpoint.
@@ -674,22 +478,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// α = 1 − (t/t_max)². The paper counts t in epochs; counted in steps, a run of few epochs has the same parabola.
-fn alpha(progress: f64) -> f32 {
-    (1.0 - progress * progress) as f32
-}
-
-/// Rises linearly over the warm-up, then falls linearly to `final_rate`.
-fn rate_factor(options: &TrainOptions, t: u64, all: f64) -> f32 {
-    let warm = (f64::from(options.warm_up) * all).max(1.0);
-    let t = t as f64;
-    if t < warm {
-        return (t / warm) as f32;
-    }
-    let fallen = ((t - warm) / (all - warm).max(1.0)).min(1.0) as f32;
-    1.0 - fallen * (1.0 - options.final_rate)
-}
-
 /// Every classifier's bias starts at the log-odds of its cluster, so that training need not find out how common it is.
 fn start_at_the_base_rate(layout: &Layout, dense: &mut [f32], positives: &Lists, clusters: usize) {
     let mut counts = vec![0.0f32; clusters];
@@ -711,44 +499,4 @@ fn squared_length(values: &[f32]) -> f64 {
         .chunks(1024)
         .map(|part| f64::from(part.iter().map(|g| g * g).sum::<f32>()))
         .sum()
-}
-
-/// Assembles the batches of an epoch until nobody takes them any more.
-fn produce(
-    data: TrainData<'_>,
-    options: &TrainOptions,
-    config: &MatcherConfig,
-    epoch: u64,
-    first_step: u64,
-    shares: &[std::ops::Range<usize>],
-    sender: &mpsc::SyncSender<(usize, Batch)>,
-) {
-    let order = UniformSampler::new(options.seed, data.graphs.len()).epoch(epoch);
-    let reversed = ReversedSampler::new(options.seed, data.label_documents);
-    let mut assembler = Assembler::new(config, options.shard);
-    for (step, share) in shares.iter().enumerate().skip(first_step as usize) {
-        let uniform = &order[step * options.batch..order.len().min((step + 1) * options.batch)];
-        let example = |&document: &u32| {
-            (
-                data.graphs.get(document as usize),
-                data.positives.row(document as usize),
-            )
-        };
-        let mut sides = vec![uniform[share.clone()].iter().map(example).collect::<Vec<_>>()];
-        if config.branches() == 2 {
-            let drawn: Vec<u32> = if reversed.is_empty() {
-                uniform.to_vec()
-            } else {
-                reversed
-                    .draw(epoch, step as u64, uniform.len())
-                    .into_iter()
-                    .map(|(_, document)| document)
-                    .collect()
-            };
-            sides.push(drawn[share.clone()].iter().map(example).collect());
-        }
-        if sender.send((uniform.len(), assembler.assemble(&sides))).is_err() {
-            return;
-        }
-    }
 }

@@ -3,9 +3,10 @@ use std::sync::atomic::AtomicBool;
 use gnnxml_shared::api::TrainEvent;
 
 use super::*;
+use crate::collective::{Buffer, Collective, CollectiveError};
 use crate::matcher::{
     MatcherError, Precision, TrainData, TrainOptions, TrainedMatcher, ValidationData, checkpoint,
-    match_quality, train,
+    match_quality, train, train_with,
 };
 
 struct Fixture {
@@ -333,4 +334,92 @@ fn odd_corpora_train_or_are_refused_never_panic() {
         ..fixture.options()
     };
     assert!(fixture.train(&wider).unwrap_err().to_string().contains("width"));
+}
+
+/// Two processes played by two threads: sums in rank order, everybody waits for everybody.
+#[derive(Debug)]
+struct Twins {
+    meeting: std::sync::Barrier,
+    table: std::sync::Mutex<[Vec<f64>; 2]>,
+}
+
+#[derive(Debug)]
+struct Twin<'a> {
+    twins: &'a Twins,
+    rank: usize,
+}
+
+impl Collective for Twin<'_> {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        2
+    }
+
+    fn all_reduce(&self, mut buffer: Buffer<'_>) -> Result<(), CollectiveError> {
+        let mine: Vec<f64> = match &buffer {
+            Buffer::F32(values) => values.iter().map(|&v| f64::from(v)).collect(),
+            Buffer::F64(values) => values.to_vec(),
+            Buffer::U64(values) => values.iter().map(|&v| v as f64).collect(),
+        };
+        self.twins.table.lock().unwrap()[self.rank] = mine;
+        self.twins.meeting.wait();
+        let sums: Vec<f64> = {
+            let table = self.twins.table.lock().unwrap();
+            table[0].iter().zip(&table[1]).map(|(a, b)| a + b).collect()
+        };
+        self.twins.meeting.wait();
+        match &mut buffer {
+            Buffer::F32(values) => values.iter_mut().zip(sums).for_each(|(v, s)| *v = s as f32),
+            Buffer::F64(values) => values.copy_from_slice(&sums),
+            Buffer::U64(values) => values.iter_mut().zip(sums).for_each(|(v, s)| *v = s as u64),
+        }
+        Ok(())
+    }
+
+    fn broadcast(&self, _root: usize, _buffer: Buffer<'_>) -> Result<(), CollectiveError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn two_processes_learn_what_one_would() {
+    let fixture = Fixture::new(
+        MatcherConfig {
+            dropout: 0.0,
+            ..config()
+        },
+        45,
+    );
+    let alone = fixture.train(&fixture.options()).unwrap();
+    let twins = Twins {
+        meeting: std::sync::Barrier::new(2),
+        table: std::sync::Mutex::default(),
+    };
+    let together: Vec<TrainedMatcher> = std::thread::scope(|scope| {
+        let ranks = [0, 1].map(|rank| {
+            let (fixture, twins) = (&fixture, &twins);
+            scope.spawn(move || {
+                train_with(
+                    fixture.data(),
+                    &fixture.options(),
+                    &Twin { twins, rank },
+                    &mut |_| {},
+                )
+                .unwrap()
+            })
+        });
+        ranks.map(|rank| rank.join().unwrap()).into()
+    });
+    assert!(
+        together[0].matcher.tensors() == together[1].matcher.tensors(),
+        "the twins agree bit for bit"
+    );
+    let (one, two) = (
+        alone.validation_loss.unwrap(),
+        together[0].validation_loss.unwrap(),
+    );
+    assert!((one - two).abs() < 1e-3 * one, "{one} {two}");
 }
