@@ -3,7 +3,6 @@
 //! Written to a temporary name, synced, renamed. Nothing is believed before the checksum holds, and nothing
 //! is allocated beyond the file's own size.
 
-use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -171,20 +170,11 @@ impl LabelClusters {
 
     /// Writes the file, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<(), LabelError> {
-        let failed = |source| LabelError::Io {
+        crate::data::write_atomic(path, &self.to_bytes()).map_err(|source| LabelError::Io {
             operation: "write",
             path: path.to_owned(),
             source,
-        };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-        file.write_all(&self.to_bytes()).map_err(failed)?;
-        file.as_file().sync_all().map_err(failed)?;
-        file.persist(path).map_err(|error| failed(error.error))?;
-        std::fs::File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(failed)
+        })
     }
 
     /// Reads the file.
