@@ -41,7 +41,7 @@ pub trait Encoder: Send + Sync {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
-    /// Weights in eight bits: three times as fast, cosine to f32 at least 0.998.
+    /// Weights in eight bits: quicker and a quarter of the size (figures in docs/results/encoder.md).
     #[default]
     Int8,
     /// Single precision.
