@@ -1,0 +1,94 @@
+//! Numbers as people read them.
+
+/// `12345` → `12,345`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Bytes in decimal units, as disks and networks count them.
+pub fn bytes(number: u64) -> String {
+    let value = number as f64;
+    match number {
+        0..1_000 => format!("{number} B"),
+        1_000..1_000_000 => format!("{:.0} kB", value / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", value / 1e6),
+        _ => format!("{:.2} GB", value / 1e9),
+    }
+}
+
+/// A probability from 0 to 1 as a percentage; never 0 % or 100 % unless it is.
+pub fn percent(probability: f32) -> String {
+    let value = probability * 100.0;
+    match value {
+        v if v <= 0.0 => "0 %".to_owned(),
+        v if v < 1.0 => "<1 %".to_owned(),
+        v if v > 99.0 && v < 100.0 => ">99 %".to_owned(),
+        v => format!("{v:.0} %"),
+    }
+}
+
+/// A time span, two units at most.
+pub fn duration(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return "–".to_owned();
+    }
+    let whole = seconds.round() as u64;
+    match whole {
+        _ if seconds < 0.9995 => format!("{:.0} ms", seconds * 1000.0),
+        _ if seconds < 9.95 => format!("{seconds:.1} s"),
+        0..60 => format!("{whole} s"),
+        60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
+        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// A measured value with about three digits.
+pub fn measure(value: f64) -> String {
+    let size = value.abs();
+    if size >= 100.0 || (size - size.round()).abs() < 1e-9 {
+        format!("{value:.0}")
+    } else if size >= 10.0 {
+        format!("{value:.1}")
+    } else if size >= 1.0 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.3}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn a_probability_is_never_rounded_to_certainty() {
+        assert_eq!(percent(0.004), "<1 %");
+        assert_eq!(percent(0.996), ">99 %");
+        assert_eq!(percent(0.5), "50 %");
+        assert_eq!(percent(1.0), "100 %");
+    }
+
+    #[test]
+    fn time_spans_use_the_unit_that_fits() {
+        assert_eq!(duration(0.0042), "4 ms");
+        assert_eq!(duration(3.14), "3.1 s");
+        assert_eq!(duration(59.9), "1 min 00 s");
+        assert_eq!(duration(3661.0), "1 h 01 min");
+        assert_eq!(duration(f64::NAN), "–");
+    }
+}

@@ -1,0 +1,255 @@
+//! A force layout for the KeyGraph: vertices push each other away, edges pull, the middle holds.
+//!
+//! At most a few dozen vertices are drawn, so every pair is visited. The same graph always comes to rest in the same place:
+//! the start is a sunflower spiral in vertex order and nothing is random.
+
+/// Who is drawn and how large.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Body {
+    pub radius: f32,
+}
+
+/// A spring between two bodies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spring {
+    pub source: usize,
+    pub target: usize,
+    pub weight: f32,
+}
+
+/// The layout while it moves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    bodies: Vec<Body>,
+    springs: Vec<Spring>,
+    degree: Vec<f32>,
+    at: Vec<[f32; 2]>,
+    speed: Vec<[f32; 2]>,
+    held: Option<usize>,
+    /// Falls from 1 to 0 while the layout cools down.
+    heat: f32,
+}
+
+const REPULSION: f32 = 1500.0;
+const PULL: f32 = 0.10;
+const GRAVITY: f32 = 0.018;
+const REST: f32 = 62.0;
+const FRICTION: f32 = 0.72;
+const COOLING: f32 = 0.985;
+const COLD: f32 = 0.015;
+
+impl Layout {
+    /// A fresh layout. Springs that name a body that is not there are left out.
+    pub fn new(bodies: Vec<Body>, springs: Vec<Spring>) -> Self {
+        let springs: Vec<Spring> = springs
+            .into_iter()
+            .filter(|spring| {
+                spring.source < bodies.len() && spring.target < bodies.len() && spring.source != spring.target
+            })
+            .collect();
+        let mut degree = vec![0.0; bodies.len()];
+        for spring in &springs {
+            degree[spring.source] += 1.0;
+            degree[spring.target] += 1.0;
+        }
+        let at = (0..bodies.len())
+            .map(|index| {
+                let angle = index as f32 * 2.399_963;
+                let reach = 26.0 * (index as f32 + 0.5).sqrt();
+                [reach * angle.cos(), reach * angle.sin()]
+            })
+            .collect();
+        let speed = vec![[0.0; 2]; bodies.len()];
+        Self {
+            bodies,
+            springs,
+            degree,
+            at,
+            speed,
+            held: None,
+            heat: 1.0,
+        }
+    }
+
+    pub fn positions(&self) -> &[[f32; 2]] {
+        &self.at
+    }
+
+    /// Whether another step would still move something.
+    pub fn is_moving(&self) -> bool {
+        self.heat > COLD && !self.bodies.is_empty()
+    }
+
+    /// Holds a body at a place until [`Layout::release`]; the others give way.
+    pub fn hold(&mut self, body: usize, at: [f32; 2]) {
+        if body < self.bodies.len() && at.iter().all(|value| value.is_finite()) {
+            self.held = Some(body);
+            self.at[body] = at;
+            self.speed[body] = [0.0; 2];
+            self.heat = self.heat.max(0.35);
+        }
+    }
+
+    pub fn release(&mut self) {
+        self.held = None;
+    }
+
+    /// Runs until it is cold: for people who asked for no motion, and for pictures.
+    pub fn settle(&mut self) {
+        while self.is_moving() {
+            self.step();
+        }
+    }
+
+    /// One step of the simulation.
+    pub fn step(&mut self) {
+        let count = self.bodies.len();
+        let mut force = vec![[0.0f32; 2]; count];
+        for one in 0..count {
+            for other in one + 1..count {
+                let mut dx = self.at[one][0] - self.at[other][0];
+                let dy = self.at[one][1] - self.at[other][1];
+                if dx.abs() + dy.abs() < 1e-3 {
+                    dx = 0.1 * (1.0 + one as f32);
+                }
+                let apart = dx.hypot(dy);
+                // Bodies that touch push harder: names beside them need room.
+                let near = self.bodies[one].radius + self.bodies[other].radius + 10.0;
+                let push = REPULSION / (apart * apart) + (near - apart).max(0.0) * 0.25;
+                let (fx, fy) = (dx / apart * push, dy / apart * push);
+                force[one][0] += fx;
+                force[one][1] += fy;
+                force[other][0] -= fx;
+                force[other][1] -= fy;
+            }
+        }
+        for spring in &self.springs {
+            let dx = self.at[spring.target][0] - self.at[spring.source][0];
+            let dy = self.at[spring.target][1] - self.at[spring.source][1];
+            let apart = dx.hypot(dy).max(1e-3);
+            // A vertex with many edges would be torn apart by full-strength springs.
+            let busiest = self.degree[spring.source]
+                .min(self.degree[spring.target])
+                .max(1.0);
+            let pull = PULL * spring.weight.max(1.0).sqrt() * (apart - REST) / busiest.sqrt();
+            let (fx, fy) = (dx / apart * pull, dy / apart * pull);
+            force[spring.source][0] += fx;
+            force[spring.source][1] += fy;
+            force[spring.target][0] -= fx;
+            force[spring.target][1] -= fy;
+        }
+        for body in 0..count {
+            if self.held == Some(body) {
+                continue;
+            }
+            for axis in 0..2 {
+                let pull = force[body][axis] - GRAVITY * self.at[body][axis];
+                let speed = (self.speed[body][axis] + pull) * FRICTION;
+                self.speed[body][axis] = speed.clamp(-30.0, 30.0);
+                self.at[body][axis] += self.speed[body][axis] * self.heat;
+            }
+        }
+        self.heat *= COOLING;
+    }
+
+    /// The smallest rectangle around everything, as `[left, top, width, height]`, with `margin` on each side.
+    pub fn bounds(&self, margin: f32) -> [f32; 4] {
+        let mut low = [f32::INFINITY; 2];
+        let mut high = [f32::NEG_INFINITY; 2];
+        for (at, body) in self.at.iter().zip(&self.bodies) {
+            for axis in 0..2 {
+                low[axis] = low[axis].min(at[axis] - body.radius);
+                high[axis] = high[axis].max(at[axis] + body.radius);
+            }
+        }
+        if self.at.is_empty() {
+            return [-100.0, -75.0, 200.0, 150.0];
+        }
+        [
+            low[0] - margin,
+            low[1] - margin,
+            high[0] - low[0] + 2.0 * margin,
+            high[1] - low[1] + 2.0 * margin,
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn distance(layout: &Layout, one: usize, other: usize) -> f32 {
+        let at = layout.positions();
+        (at[one][0] - at[other][0]).hypot(at[one][1] - at[other][1])
+    }
+
+    fn two_triangles() -> Layout {
+        let springs = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)];
+        Layout::new(
+            vec![Body { radius: 5.0 }; 6],
+            springs
+                .map(|(source, target)| Spring {
+                    source,
+                    target,
+                    weight: 1.0,
+                })
+                .to_vec(),
+        )
+    }
+
+    #[test]
+    fn joined_vertices_come_to_rest_closer_than_strangers() {
+        let mut layout = two_triangles();
+        layout.settle();
+        assert!(distance(&layout, 0, 1) < distance(&layout, 0, 4));
+        assert!(distance(&layout, 3, 5) < distance(&layout, 2, 3));
+    }
+
+    #[test]
+    fn the_same_graph_comes_to_rest_in_the_same_place() {
+        let (mut one, mut other) = (two_triangles(), two_triangles());
+        one.settle();
+        other.settle();
+        assert_eq!(one.positions(), other.positions());
+    }
+
+    #[test]
+    fn every_layout_comes_to_rest_with_finite_places() {
+        for count in [0, 1, 2, 40, 120] {
+            let springs = (1..count)
+                .map(|target| Spring {
+                    source: 0,
+                    target,
+                    weight: 3.0,
+                })
+                .collect();
+            let mut layout = Layout::new(vec![Body { radius: 8.0 }; count], springs);
+            layout.settle();
+            assert!(!layout.is_moving());
+            assert!(layout.positions().iter().flatten().all(|value| value.is_finite()));
+            assert!(layout.bounds(10.0).iter().all(|value| value.is_finite()));
+        }
+    }
+
+    #[test]
+    fn a_held_vertex_stays_where_it_is_held() {
+        let mut layout = two_triangles();
+        layout.hold(2, [500.0, -40.0]);
+        layout.settle();
+        assert_eq!(layout.positions()[2], [500.0, -40.0]);
+    }
+
+    #[test]
+    fn a_spring_to_nowhere_is_left_out() {
+        let mut layout = Layout::new(
+            vec![Body { radius: 1.0 }],
+            vec![Spring {
+                source: 0,
+                target: 9,
+                weight: 1.0,
+            }],
+        );
+        layout.settle();
+        assert_eq!(layout.positions().len(), 1);
+    }
+}

@@ -1,0 +1,249 @@
+//! The text box, with marks behind the letters.
+//!
+//! The letters are the textarea's own; a copy of the text behind it carries only backgrounds and underlines. So typing
+//! is never slower than in a plain box, whatever is marked.
+
+use gloo::file::{Blob, futures::read_as_bytes};
+use gnnxml_page_logic::batch::{LONGEST_TEXT, refusal};
+use gnnxml_page_logic::figures;
+use gnnxml_page_logic::highlight::{Layer, Mark, Marks, pieces};
+use gnnxml_shared::keygraph::VertexKind;
+use leptos::html::Textarea;
+use leptos::prelude::*;
+use leptos::task::spawn_local;
+use web_sys::DragEvent;
+
+use super::examples::EXAMPLES;
+use super::state::{Lit, TagState};
+
+/// Above this many bytes the marks are left out: laying out the copy would be felt while typing.
+const LONGEST_MARKED: usize = 60_000;
+
+/// The left column.
+#[component]
+pub(super) fn Reader() -> impl IntoView {
+    let state = expect_context::<TagState>();
+    let field = NodeRef::<Textarea>::new();
+    let dropping = RwSignal::new(false);
+    let length = move || {
+        let bytes = state.text.with(String::len);
+        let words = state.text.with(|text| {
+            // Counting words of a very long text on every key would be felt.
+            if text.len() <= LONGEST_MARKED {
+                Some(text.split_whitespace().count())
+            } else {
+                None
+            }
+        });
+        match words {
+            Some(words) => format!("{} words", figures::count(words as u64)),
+            None => figures::bytes(bytes as u64),
+        }
+    };
+    let take_file = move |file: web_sys::File| {
+        spawn_local(async move {
+            match read_text_file(file).await {
+                Ok(text) => state.text.set(text),
+                Err(message) => state.trouble.set(Some(message)),
+            }
+        });
+    };
+    let drop_file = move |event: DragEvent| {
+        event.prevent_default();
+        dropping.set(false);
+        let Some(data) = event.data_transfer() else { return };
+        if let Some(file) = data.files().and_then(|files| files.get(0)) {
+            take_file(file);
+        } else if let Ok(text) = data.get_data("text/plain") {
+            state.text.set(text);
+        }
+    };
+    let examples = EXAMPLES.map(|(name, text)| {
+        view! { <button class="quiet small" on:click=move |_| state.text.set(text.to_owned())>{name}</button> }
+    });
+    view! {
+        <section class="stack reader-column" aria-labelledby="text-title">
+            <div class="row spread">
+                <h2 id="text-title">"Text"</h2>
+                <span class="small soft" id="text-length">{length}</span>
+            </div>
+            <div class="reader" class:dropping=move || dropping.get()
+                on:dragover=move |event: DragEvent| { event.prevent_default(); dropping.set(true) }
+                on:dragleave=move |_| dropping.set(false)
+                on:drop=drop_file
+            >
+                <div class="reader-page">
+                    <Backdrop/>
+                    <textarea
+                        id="text" node_ref=field class="reader-text" spellcheck="false" autocomplete="off"
+                        aria-labelledby="text-title" aria-describedby="text-help"
+                        placeholder="Paste a text, drop a file, or take an example below."
+                        prop:value=move || state.text.get()
+                        on:input:target=move |event| state.text.set(event.target().value())
+                    ></textarea>
+                </div>
+            </div>
+            <div class="row">
+                <span class="small soft" id="text-help">"Try:"</span>
+                {examples}
+                <button class="quiet small" disabled=move || state.text.with(String::is_empty)
+                    on:click=move |_| { state.text.set(String::new()); if let Some(field) = field.get() { let _ = field.focus(); } }
+                >"Clear"</button>
+            </div>
+            {move || state.trouble.get().map(|message| view! { <div class="notice" role="alert"><p>{message}</p></div> })}
+        </section>
+    }
+}
+
+async fn read_text_file(file: web_sys::File) -> Result<String, String> {
+    let name = file.name();
+    if file.size() > LONGEST_TEXT as f64 {
+        return Err(format!(
+            "“{name}” has {}; one text may have {}. To tag a file with many documents use “Tag a file” below.",
+            figures::bytes(file.size() as u64),
+            figures::bytes(LONGEST_TEXT as u64)
+        ));
+    }
+    let bytes = read_as_bytes(&Blob::from(web_sys::Blob::from(file)))
+        .await
+        .map_err(|error| format!("“{name}” cannot be read: {error}"))?;
+    match refusal(&name, &bytes) {
+        Some(reason) => Err(reason),
+        None => String::from_utf8(bytes).map_err(|error| error.to_string()),
+    }
+}
+
+/// The copy behind the letters.
+#[component]
+fn Backdrop() -> impl IntoView {
+    let state = expect_context::<TagState>();
+    let marked =
+        Memo::new(move |_| state.has_fresh_graph() && state.text.with(String::len) <= LONGEST_MARKED);
+    let content = move || {
+        if !marked.get() {
+            // The copy still gives the box its height.
+            return vec![view! { <span>{state.text.get()}</span> }.into_any()];
+        }
+        let layers = layers(state);
+        state.text.with(|text| {
+            pieces(text, &layers)
+                .into_iter()
+                .map(|piece| paint(state, &text[piece.start..piece.end], &piece.marks))
+                .collect::<Vec<_>>()
+        })
+    };
+    view! { <div class="reader-back" aria-hidden="true">{content}<span>"\n"</span></div> }
+}
+
+/// Everything to mark now: sentences and vertices always, evidence for what is lit.
+fn layers(state: TagState) -> Vec<Layer> {
+    let lit = state.lit();
+    let evidence = match lit {
+        Some(Lit::Tag(label)) => state.evidence_of(label),
+        _ => None,
+    };
+    let graph_layers = state.with_graph(|graph| {
+        let mut layers = Vec::new();
+        let lit_vertex = match lit {
+            Some(Lit::Vertex(id)) => graph.vertices().iter().find(|vertex| vertex.id == id),
+            _ => None,
+        };
+        for (index, sentence) in graph.sentences().iter().enumerate() {
+            layers.push(Layer {
+                start: sentence.start,
+                end: sentence.end,
+                mark: Mark::Sentence(index),
+            });
+            let from_vertex = lit_vertex.is_some_and(|vertex| vertex.sentences.contains(&index));
+            let from_tag = evidence.as_ref().and_then(|evidence| {
+                let largest = evidence
+                    .sentences
+                    .iter()
+                    .map(|other| other.weight)
+                    .fold(0.0f32, f32::max)
+                    .max(1e-6);
+                let own = evidence.sentences.iter().find(|other| other.sentence == index)?;
+                Some((own.weight / largest).clamp(0.0, 1.0))
+            });
+            let weight = if from_vertex { 1.0 } else { from_tag.unwrap_or(0.0) };
+            if weight > 0.0 {
+                layers.push(Layer {
+                    start: sentence.start,
+                    end: sentence.end,
+                    mark: Mark::SentenceEvidence(weight),
+                });
+            }
+        }
+        for vertex in graph
+            .vertices()
+            .iter()
+            .filter(|vertex| vertex.kind != VertexKind::Empty)
+        {
+            let own = lit_vertex.is_some_and(|lit| lit.id == vertex.id);
+            for &[start, end] in &vertex.spans {
+                layers.push(Layer {
+                    start,
+                    end,
+                    mark: Mark::Vertex(vertex.id),
+                });
+                if own {
+                    layers.push(Layer {
+                        start,
+                        end,
+                        mark: Mark::Evidence(1.0),
+                    });
+                }
+            }
+        }
+        layers
+    });
+    let mut layers = graph_layers.unwrap_or_default();
+    if let Some(evidence) = evidence {
+        let largest = evidence
+            .words
+            .iter()
+            .map(|word| word.weight.abs())
+            .fold(0.0f32, f32::max)
+            .max(1e-6);
+        for word in &evidence.words {
+            for &[start, end] in &word.spans {
+                layers.push(Layer {
+                    start,
+                    end,
+                    mark: Mark::Evidence(word.weight / largest),
+                });
+            }
+        }
+    }
+    layers
+}
+
+fn paint(state: TagState, text: &str, marks: &Marks) -> AnyView {
+    let entity = marks.vertex.and_then(|id| {
+        state.with_graph(|graph| {
+            graph
+                .vertices()
+                .iter()
+                .any(|vertex| vertex.id == id && vertex.kind == VertexKind::Entity)
+        })
+    });
+    let evidence = match marks.evidence {
+        weight if weight > 0.66 => " for-3",
+        weight if weight > 0.33 => " for-2",
+        weight if weight > 0.0 => " for-1",
+        weight if weight < 0.0 => " against",
+        _ => "",
+    };
+    let sentence = match marks.sentence_evidence {
+        weight if weight > 0.6 => " sentence-2",
+        weight if weight > 0.05 => " sentence-1",
+        _ => "",
+    };
+    let kind = match entity {
+        Some(true) => " entity",
+        Some(false) => " keyword",
+        None => "",
+    };
+    let class = format!("piece{kind}{evidence}{sentence}");
+    view! { <span class=class>{text.to_owned()}</span> }.into_any()
+}
