@@ -8,6 +8,7 @@ mod licences;
 mod setup;
 mod steps;
 mod test;
+mod web;
 
 use std::process::ExitCode;
 
@@ -54,8 +55,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn web(_args: &[String]) -> anyhow::Result<()> {
-    anyhow::bail!("the page is not built yet")
+/// `--dev` compiles quickly and large, for work on the page itself.
+fn web(args: &[String]) -> anyhow::Result<()> {
+    let release = !args.iter().any(|argument| argument == "--dev");
+    println!("{}", web::build(release)?.display());
+    Ok(())
 }
 
 fn bench(args: &[String]) -> anyhow::Result<()> {

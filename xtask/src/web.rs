@@ -1,0 +1,389 @@
+//! Bundles the page: compiles the app and the tagger to wasm32, binds them, and writes `dist/`.
+//!
+//! Nothing has to be installed beside cargo: wasm-bindgen is used as a library, so its version and the one the
+//! code was compiled against are held together by `Cargo.toml`. Every file below `assets/` carries a hash of its
+//! content in its name and may be cached for ever; `index.html`, `sw.js` and the web manifest may not.
+//! Start reading at [`build`].
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use sha2::{Digest as _, Sha256};
+use wasm_bindgen_cli_support::Bindgen;
+
+/// Files smaller than this travel as they are: compressing them saves less than a packet.
+const WORTH_COMPRESSING: usize = 512;
+
+/// Builds `dist/` and returns its path. With `release` the modules are optimised for size.
+///
+/// When neither the compiled modules nor the assets changed since the last build, nothing is written.
+pub(crate) fn build(release: bool) -> Result<PathBuf> {
+    let root = workspace_root()?;
+    let profile = if release { "wasm" } else { "dev" };
+    compile(&root, profile)?;
+    let modules = module_directory(&root, profile);
+    let page = read(&modules.join("gnnxml-page.wasm"))?;
+    let tagger = read(&modules.join("gnnxml_worker.wasm"))?;
+    let sources = Sources::read(&root)?;
+
+    let dist = root.join("dist");
+    let stamp = sources.stamp(&[profile.as_bytes(), &page, &tagger]);
+    if fs::read_to_string(dist.join(".stamp")).is_ok_and(|old| old == stamp) {
+        return Ok(dist);
+    }
+
+    let mut site = Site::default();
+    let page = bind(&root, "page", &modules.join("gnnxml-page.wasm"), &mut site)?;
+    let tagger = bind(&root, "tagger", &modules.join("gnnxml_worker.wasm"), &mut site)?;
+    let style = site.add_hashed("page.css", sources.text("style.css")?.into_bytes());
+    let worker = site.add_hashed(
+        "worker.js",
+        fill(
+            &sources.text("worker.js")?,
+            &[
+                ("tagger.js", &relative(&tagger.script)),
+                ("tagger.wasm", &relative(&tagger.wasm)),
+            ],
+        )?
+        .into_bytes(),
+    );
+    let boot = site.add_hashed(
+        "boot.js",
+        fill(
+            &sources.text("boot.js")?,
+            &[
+                ("page.js", &relative(&page.script)),
+                ("page.wasm", &relative(&page.wasm)),
+                ("page.wasm.bytes", &page.wasm_bytes.to_string()),
+            ],
+        )?
+        .into_bytes(),
+    );
+    let theme = site.add_hashed("theme.js", sources.text("theme.js")?.into_bytes());
+    site.add("favicon.svg", sources.text("favicon.svg")?.into_bytes());
+    site.add(
+        "manifest.webmanifest",
+        sources.text("manifest.webmanifest")?.into_bytes(),
+    );
+    let index = fill(
+        &sources.index,
+        &[
+            ("style.css", &format!("/{style}")),
+            ("theme.js", &format!("/{theme}")),
+            ("boot.js", &format!("/{boot}")),
+            ("page.js", &format!("/{}", page.script)),
+            ("page.wasm", &format!("/{}", page.wasm)),
+            ("worker.js", &format!("/{worker}")),
+            ("tagger.wasm.bytes", &tagger.wasm_bytes.to_string()),
+        ],
+    )?;
+    site.add("index.html", index.into_bytes());
+    let service_worker = fill(
+        &sources.text("sw.js")?,
+        &[("version", &stamp[..12]), ("files", &site.as_json_list()?)],
+    )?;
+    site.add("sw.js", service_worker.into_bytes());
+
+    site.write(&dist, &stamp)?;
+    Ok(dist)
+}
+
+/// The folder that holds the workspace: the nearest one above this crate's manifest.
+fn workspace_root() -> Result<PathBuf> {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .context("CARGO_MANIFEST_DIR is not set; start this through `cargo xtask`")?;
+    Path::new(&manifest)
+        .parent()
+        .map(Path::to_path_buf)
+        .context("the xtask crate lies at the root of a file system; expected it inside the workspace")
+}
+
+/// Where cargo leaves the wasm modules of `profile`.
+fn module_directory(root: &Path, profile: &str) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let folder = if profile == "dev" { "debug" } else { profile };
+    target.join("wasm32-unknown-unknown").join(folder)
+}
+
+fn compile(root: &Path, profile: &str) -> Result<()> {
+    // The cargo that started us, asked at run time: `env!` would forget the toolchain that was chosen.
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let status = Command::new(cargo)
+        .current_dir(root)
+        .args([
+            "build",
+            "--quiet",
+            "--target",
+            "wasm32-unknown-unknown",
+            "--profile",
+            profile,
+        ])
+        .args(["--package", "gnnxml-frontend", "--package", "gnnxml-worker"])
+        .status()
+        .context("cargo could not be started to compile the page")?;
+    ensure!(
+        status.success(),
+        "the page does not compile to wasm32 (see cargo's messages above)"
+    );
+    Ok(())
+}
+
+/// A module after wasm-bindgen: paths inside `dist/`.
+struct BoundModule {
+    script: String,
+    wasm: String,
+    wasm_bytes: usize,
+}
+
+/// Runs wasm-bindgen over one module and adds its script, its wasm and its snippets to the site.
+fn bind(root: &Path, name: &str, module: &Path, site: &mut Site) -> Result<BoundModule> {
+    let staging = root.join("target").join("web").join(name);
+    if staging.exists() {
+        fs::remove_dir_all(&staging).with_context(|| format!("{} cannot be cleared", staging.display()))?;
+    }
+    Bindgen::new()
+        .input_path(module)
+        .web(true)?
+        .omit_default_module_path(true)
+        .typescript(false)
+        .remove_name_section(true)
+        .remove_producers_section(true)
+        .out_name(name)
+        .generate(&staging)
+        .with_context(|| format!("wasm-bindgen cannot bind {}", module.display()))?;
+    let snippets = staging.join("snippets");
+    if snippets.is_dir() {
+        for file in files_below(&snippets)? {
+            let inside = file.strip_prefix(&staging)?.to_string_lossy().replace('\\', "/");
+            // wasm-bindgen names snippet folders by a hash of their crate already.
+            site.add(&format!("assets/{inside}"), read(&file)?);
+        }
+    }
+    let wasm = read(&staging.join(format!("{name}_bg.wasm")))?;
+    let wasm_bytes = wasm.len();
+    let script = read(&staging.join(format!("{name}.js")))?;
+    Ok(BoundModule {
+        wasm: site.add_hashed(&format!("{name}.wasm"), wasm),
+        script: site.add_hashed(&format!("{name}.js"), script),
+        wasm_bytes,
+    })
+}
+
+/// The hand-written files of the page.
+struct Sources {
+    index: String,
+    assets: BTreeMap<String, Vec<u8>>,
+}
+
+impl Sources {
+    fn read(root: &Path) -> Result<Self> {
+        let index = read_text(&root.join("index.html"))?;
+        let folder = root.join("frontend").join("assets");
+        let mut assets = BTreeMap::new();
+        for file in files_below(&folder)? {
+            let name = file.strip_prefix(&folder)?.to_string_lossy().replace('\\', "/");
+            let bytes = read(&file)?;
+            assets.insert(name, bytes);
+        }
+        Ok(Self { index, assets })
+    }
+
+    /// One asset as text. `style.css` is every sheet of `styles/` in the order of their names.
+    fn text(&self, name: &str) -> Result<String> {
+        if name == "style.css" {
+            let mut sheet = String::new();
+            for (path, bytes) in &self.assets {
+                if path.starts_with("styles/") && path.ends_with(".css") {
+                    sheet.push_str(
+                        std::str::from_utf8(bytes).with_context(|| format!("{path} is not UTF-8"))?,
+                    );
+                }
+            }
+            ensure!(!sheet.is_empty(), "frontend/assets/styles holds no style sheet");
+            return Ok(sheet);
+        }
+        let bytes = self
+            .assets
+            .get(name)
+            .with_context(|| format!("frontend/assets/{name} is missing"))?;
+        String::from_utf8(bytes.clone()).with_context(|| format!("frontend/assets/{name} is not UTF-8"))
+    }
+
+    /// A hash of everything the site is made of, this program included.
+    fn stamp(&self, others: &[&[u8]]) -> String {
+        let mut hasher = Sha256::new();
+        let mut part = |bytes: &[u8]| {
+            hasher.update((bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        };
+        part(include_bytes!("web.rs"));
+        part(self.index.as_bytes());
+        for (name, bytes) in &self.assets {
+            part(name.as_bytes());
+            part(bytes);
+        }
+        for other in others {
+            part(other);
+        }
+        hex(&hasher.finalize())
+    }
+}
+
+/// What `dist/` will hold, by path.
+#[derive(Default)]
+struct Site {
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl Site {
+    fn add(&mut self, path: &str, bytes: Vec<u8>) {
+        self.files.insert(path.to_owned(), bytes);
+    }
+
+    /// Adds `assets/STEM-HASH.EXT` and returns that path.
+    fn add_hashed(&mut self, name: &str, bytes: Vec<u8>) -> String {
+        let hash = hex(&Sha256::digest(&bytes));
+        let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "bin"));
+        let path = format!("assets/{stem}-{}.{extension}", &hash[..12]);
+        self.files.insert(path.clone(), bytes);
+        path
+    }
+
+    /// The absolute paths the service worker keeps, as a JSON list; `/` stands for `index.html`.
+    fn as_json_list(&self) -> Result<String> {
+        let paths: Vec<String> = self
+            .files
+            .keys()
+            .map(|path| {
+                if path == "index.html" {
+                    "/".to_owned()
+                } else {
+                    format!("/{path}")
+                }
+            })
+            .collect();
+        Ok(serde_json::to_string(&paths)?)
+    }
+
+    /// Writes a fresh folder beside `dist/` and swaps it in, so a server never sees half a site.
+    fn write(&self, dist: &Path, stamp: &str) -> Result<()> {
+        let fresh = dist.with_extension("new");
+        if fresh.exists() {
+            fs::remove_dir_all(&fresh).with_context(|| format!("{} cannot be cleared", fresh.display()))?;
+        }
+        for (path, bytes) in &self.files {
+            let target = fresh.join(path);
+            if let Some(folder) = target.parent() {
+                fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+            }
+            write(&target, bytes)?;
+            if bytes.len() >= WORTH_COMPRESSING {
+                write(&with_suffix(&target, "gz"), &gzip(bytes)?)?;
+                write(&with_suffix(&target, "br"), &brotli(bytes)?)?;
+            }
+        }
+        write(&fresh.join(".stamp"), stamp.as_bytes())?;
+        if dist.exists() {
+            fs::remove_dir_all(dist).with_context(|| format!("{} cannot be cleared", dist.display()))?;
+        }
+        fs::rename(&fresh, dist).with_context(|| format!("{} cannot be moved into place", fresh.display()))
+    }
+}
+
+/// Replaces every `{{name}}`; a name without a value, or a value nobody asked for, is an error.
+fn fill(template: &str, values: &[(&str, &str)]) -> Result<String> {
+    let mut filled = String::with_capacity(template.len());
+    let mut rest = template;
+    let mut used = vec![false; values.len()];
+    while let Some(start) = rest.find("{{") {
+        let (before, after) = rest.split_at(start);
+        filled.push_str(before);
+        let end = after
+            .find("}}")
+            .context("a template placeholder is opened with {{ and never closed")?;
+        let name = &after[2..end];
+        let Some(index) = values.iter().position(|(known, _)| *known == name) else {
+            bail!("the template asks for {{{{{name}}}}}, which the bundler does not know");
+        };
+        used[index] = true;
+        filled.push_str(values[index].1);
+        rest = &after[end + 2..];
+    }
+    filled.push_str(rest);
+    if let Some(unused) = used.iter().position(|used| !used) {
+        bail!("the template never uses {{{{{}}}}}", values[unused].0);
+    }
+    Ok(filled)
+}
+
+/// `assets/page-….js` as seen from another file in `assets/`.
+fn relative(path: &str) -> String {
+    path.replacen("assets/", "./", 1)
+}
+
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut pending = vec![folder.to_path_buf()];
+    while let Some(folder) = pending.pop() {
+        let entries =
+            fs::read_dir(&folder).with_context(|| format!("{} cannot be listed", folder.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            if path.is_dir() {
+                pending.push(path)
+            } else {
+                found.push(path)
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    encoder.write_all(bytes)?;
+    Ok(encoder.finish()?)
+}
+
+fn brotli(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut compressed = Vec::new();
+    let parameters = brotli::enc::BrotliEncoderParams {
+        quality: 9,
+        lgwin: 22,
+        ..Default::default()
+    };
+    brotli::BrotliCompress(&mut &*bytes, &mut compressed, &parameters)?;
+    Ok(compressed)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("{} cannot be read", path.display()))
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("{} cannot be read as text", path.display()))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(path, bytes).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
