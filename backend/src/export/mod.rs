@@ -11,6 +11,9 @@ use gnnxml_shared::bundle::{Manifest, ModelFacts, PartRef, publish, sha256_hex};
 use crate::data::write_atomic;
 use crate::train::Model;
 
+/// The extra part that holds the label clusters, their map and the label graph.
+pub const CLUSTERS: &str = "clusters";
+
 /// Where bundles live: a folder now, an object store behind the same two verbs later.
 pub trait BundleStore {
     /// Whether a file of this name and content is there already.
@@ -74,6 +77,7 @@ pub fn export(model: &Model, name: &str, store: &dyn BundleStore) -> Result<Mani
         documents: model.manifest.corpus.documents as u64,
         metrics: model.manifest.metrics.clone(),
         licence_notes: Vec::new(),
+        extra: [(CLUSTERS.to_owned(), model.clusters.to_bytes())].into(),
     };
     let published = publish(&model.tagger, model.lsa.as_ref(), &model.rankers, facts);
     for (part, bytes) in &published.parts {

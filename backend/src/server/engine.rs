@@ -1,17 +1,25 @@
 //! The engine that tags: a published bundle in memory, answering exactly as the page does.
 //!
-//! [`TaggingEngine::load`] reads and checks every part of a bundle. The tagger that answers from those parts is the one
-//! of `gnnxml_shared::model`, for page and server alike; while that crate has none, no engine can exist: the type
-//! says so, `load` answers with [`EngineError::NoTagger`], and every route that tags answers with an error of its own.
+//! [`TaggingEngine::load`] reads and checks every part of a bundle, rankers and label clusters included. What answers
+//! is `gnnxml_shared::bundle::Bundle`, the same code that the page runs.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
-use gnnxml_shared::api::{ClusterDetail, ClusterList, LabelDetail, LabelMap, LabelSearch, TagResponse};
-use gnnxml_shared::bundle::{BundleError, Manifest};
+use gnnxml_shared::api::{
+    ClusterDetail, ClusterList, LabelDetail, LabelMap, LabelSearch, TagResponse, TermWeight,
+};
+use gnnxml_shared::bundle::{Bundle, BundleError, Manifest, Opening};
 use gnnxml_shared::keygraph::{EntityLexicon, KeyGraph, Options};
+use gnnxml_shared::model::matcher::MatcherError;
+use gnnxml_shared::model::tagger::{FinishOptions, ReadOptions};
 use gnnxml_shared::text::Language;
+
+use crate::export::CLUSTERS;
+use crate::labels::LabelClusters;
+
+/// Words shown for a label.
+const TELLING_WORDS: usize = 12;
 
 /// Why a bundle does not answer.
 #[derive(Debug, thiserror::Error)]
@@ -20,76 +28,115 @@ pub enum EngineError {
     Bundle(#[from] BundleError),
     #[error("the bundle's file {} cannot be read: {source}", file.file_name().unwrap_or_default().display())]
     Read { file: PathBuf, source: std::io::Error },
-    #[error("the bundle of {labels} labels is sound, but this build has no tagger to answer from it")]
-    NoTagger { labels: u64 },
+    #[error("the bundle's label clusters cannot be read: {reason}")]
+    Clusters { reason: String },
+    #[error("the text cannot be matched: {0}")]
+    Matcher(#[from] MatcherError),
 }
 
 /// A model that answers.
 #[derive(Debug)]
 pub struct TaggingEngine {
-    manifest: Manifest,
-    tagger: Infallible,
+    bundle: Bundle,
+    clusters: LabelClusters,
 }
 
 impl TaggingEngine {
     /// Reads and checks every part of a bundle.
-    pub fn load(bundle: &Path) -> Result<Self, EngineError> {
+    pub fn load(folder: &Path) -> Result<Self, EngineError> {
         let read = |name: &str| {
-            let file = bundle.join(name);
+            let file = folder.join(name);
             std::fs::read(&file).map_err(|source| EngineError::Read { file, source })
         };
-        let manifest = Manifest::parse(&read("manifest.json")?)?;
-        for part in manifest.parts() {
-            part.check(&read(&part.file)?)?;
+        let mut opening = Opening::new(&read("manifest.json")?)?;
+        let core = opening.manifest().core.clone();
+        for (role, part) in core {
+            opening.bring(&role, read(&part.file)?)?;
         }
-        Err(EngineError::NoTagger {
-            labels: manifest.labels,
-        })
+        let mut bundle = opening.finish()?;
+        for shard in 0..bundle.manifest().shards.len() {
+            let bytes = read(&bundle.manifest().shards[shard].part.file)?;
+            bundle.bring_shard(shard, &bytes)?;
+        }
+        let part = bundle.manifest().extra.get(CLUSTERS);
+        let part = part.ok_or_else(|| BundleError::MissingPart {
+            part: CLUSTERS.into(),
+        })?;
+        let bytes = read(&part.file)?;
+        part.check(&bytes)?;
+        let clusters =
+            LabelClusters::from_bytes(&bytes).map_err(|reason| EngineError::Clusters { reason })?;
+        let found = (clusters.labels() as u64, clusters.len() as u64);
+        let expected = (bundle.manifest().labels, bundle.manifest().clusters);
+        if found != expected {
+            let reason = format!("found {found:?} labels and clusters, the manifest says {expected:?}");
+            return Err(EngineError::Clusters { reason });
+        }
+        Ok(Self { bundle, clusters })
     }
 
     /// What the bundle says about itself.
     pub fn manifest(&self) -> &Manifest {
-        &self.manifest
+        self.bundle.manifest()
     }
 
     /// Figures on validation documents, in percent.
     pub fn metrics(&self) -> BTreeMap<String, f64> {
-        self.manifest.metrics.clone()
+        self.manifest().metrics.clone()
     }
 
     /// The `top` best tags of a text, with their evidence and the KeyGraph when asked to explain.
-    pub fn tag(&self, _text: &str, _top: usize, _explain: bool) -> Result<TagResponse, EngineError> {
-        match self.tagger {}
+    pub fn tag(&self, text: &str, top: usize, explain: bool) -> Result<TagResponse, EngineError> {
+        let read = ReadOptions {
+            keygraph: explain,
+            spans: explain,
+        };
+        let prepared = self.bundle.prepare(text, read)?;
+        Ok(self.bundle.finish(
+            &prepared,
+            FinishOptions {
+                top,
+                explain,
+                keygraph: explain,
+            },
+        ))
     }
 
     /// All clusters.
     pub fn clusters(&self) -> ClusterList {
-        match self.tagger {}
+        self.clusters.list()
     }
 
     /// One cluster with its labels.
-    pub fn cluster(&self, _id: u32) -> Option<ClusterDetail> {
-        match self.tagger {}
+    pub fn cluster(&self, id: u32) -> Option<ClusterDetail> {
+        self.clusters.detail(id)
     }
 
-    /// One label with its neighbours.
-    pub fn label(&self, _id: u32) -> Option<LabelDetail> {
-        match self.tagger {}
+    /// One label with its neighbours and the words that speak for it.
+    pub fn label(&self, id: u32) -> Option<LabelDetail> {
+        let mut detail = self.clusters.label_detail(id)?;
+        let words = self.bundle.telling_words(id, detail.label.cluster, TELLING_WORDS);
+        detail.terms = words
+            .into_iter()
+            .map(|(term, weight)| TermWeight { term, weight })
+            .collect();
+        Some(detail)
     }
 
     /// Labels whose names hold every word, most frequent first.
-    pub fn search(&self, _words: &str, _most: usize) -> LabelSearch {
-        match self.tagger {}
+    pub fn search(&self, words: &str, most: usize) -> LabelSearch {
+        self.clusters.search(words, most)
     }
 
     /// Every label's place on the map.
-    pub fn map(&self, _names: bool) -> LabelMap {
-        match self.tagger {}
+    pub fn map(&self, names: bool) -> LabelMap {
+        self.clusters.map(names)
     }
 
     /// A text's KeyGraph, with the language and the lexicon the model was trained with.
-    pub fn keygraph(&self, _text: &str) -> KeyGraph {
-        match self.tagger {}
+    pub fn keygraph(&self, text: &str) -> KeyGraph {
+        let tagger = self.bundle.tagger();
+        KeyGraph::build(text, tagger.tfidf.language(), &tagger.lexicon, &tagger.keygraph)
     }
 }
 

@@ -199,7 +199,8 @@ pub fn isotonic(scored: &mut [(f32, bool)]) -> Calibration {
     let mut open = [0.0; 3];
     for (at, pool) in pools.iter().enumerate() {
         open = [open[0] + pool[0], open[1] + pool[1], open[2] + pool[2]];
-        if open[1] >= enough || at + 1 == pools.len() {
+        // The lowest pool may hold no positive at all: joined with the next it would swallow the whole scale.
+        if open[1] >= enough || open[1] == 0.0 || at + 1 == pools.len() {
             scores.push((open[2] / open[0]) as f32);
             // Laplace's correction: never quite 0, never quite 1.
             probabilities.push(((open[1] + 0.5) / (open[0] + 1.0)) as f32);

@@ -205,7 +205,7 @@ impl Model {
                 "score.json".to_owned(),
                 json(serde_json::to_vec_pretty(&tagger.score)),
             ),
-            ("clusters.bin".to_owned(), self.clusters.to_bytes()),
+            (LabelClusters::FILE_NAME.to_owned(), self.clusters.to_bytes()),
         ];
         let mut part = PartWriter::default();
         put_rankers(&mut part, &self.rankers);
@@ -241,13 +241,14 @@ impl Model {
         let lexicon = parts.json("lexicon.json")?;
         let labels: Vec<_> = parts.json("labels.json")?;
         let score = parts.json("score.json")?;
-        let path = directory.join("clusters.bin");
-        let clusters = LabelClusters::from_bytes(&parts.bytes("clusters.bin")?).map_err(|reason| {
-            ModelError::Content {
-                path,
-                reason: reason.to_string(),
-            }
-        })?;
+        let path = directory.join(LabelClusters::FILE_NAME);
+        let clusters =
+            LabelClusters::from_bytes(&parts.bytes(LabelClusters::FILE_NAME)?).map_err(|reason| {
+                ModelError::Content {
+                    path,
+                    reason: reason.to_string(),
+                }
+            })?;
         let columns = gnnxml_shared::features::TfIdf::len(&tfidf);
         let mut part = parts.part("rankers.bin")?;
         let rankers = take_rankers(&mut part, columns, labels.len())?;

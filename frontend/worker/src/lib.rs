@@ -16,7 +16,7 @@ mod fetch;
 use std::cell::{Cell, RefCell};
 
 use gnnxml_shared::bundle::{Bundle, Opening};
-use gnnxml_shared::model::tagger::FinishOptions;
+use gnnxml_shared::model::tagger::{FinishOptions, ReadOptions};
 use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 
@@ -101,7 +101,11 @@ impl Tagger {
             None | Some("") => TagOptions::default(),
             Some(json) => serde_json::from_str(json)?,
         };
-        let prepared = self.bundle.borrow().prepare(&text)?;
+        let read = ReadOptions {
+            keygraph: options.keygraph || options.explain,
+            spans: options.explain,
+        };
+        let prepared = self.bundle.borrow().prepare(&text, read)?;
         let wanted = self.bundle.borrow().shards_for(&prepared.needed);
         for shard in wanted {
             self.bring_shard(shard).await;

@@ -107,6 +107,9 @@ pub struct Manifest {
     pub licence_notes: Vec<String>,
     /// Parts that are fetched once, by role.
     pub core: BTreeMap<String, PartRef>,
+    /// Parts that tagging does without, by role: `clusters` holds the map and the label graph.
+    #[serde(default)]
+    pub extra: BTreeMap<String, PartRef>,
     /// Ranker parts, fetched for matched clusters only.
     pub shards: Vec<ShardRef>,
 }
@@ -228,6 +231,7 @@ mod tests {
             metrics: BTreeMap::new(),
             licence_notes: vec![],
             core: BTreeMap::from([("labels".into(), PartRef::of("labels", b"abc"))]),
+            extra: BTreeMap::new(),
             shards: vec![ShardRef {
                 clusters: vec![0, 1],
                 part: PartRef::of("rankers-0", b"xyz"),

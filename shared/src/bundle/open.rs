@@ -218,14 +218,23 @@ impl Bundle {
     }
 
     /// First half of tagging: everything up to the choice of clusters.
-    pub fn prepare(&self, text: &str) -> Result<Prepared, MatcherError> {
-        self.tagger.prepare(
-            text,
-            ReadOptions {
-                keygraph: true,
-                spans: true,
-            },
-        )
+    pub fn prepare(&self, text: &str, options: ReadOptions) -> Result<Prepared, MatcherError> {
+        self.tagger.prepare(text, options)
+    }
+
+    /// The words that speak most for a label, with their weights; empty while its rankers have not come.
+    pub fn telling_words(&self, label: u32, cluster: u32, most: usize) -> Vec<(String, f32)> {
+        let rankers = self.rankers.get(cluster as usize).and_then(Option::as_ref);
+        let ranker = rankers.and_then(|all| all.to_labels().into_iter().find(|ranker| ranker.label == label));
+        let mut words = ranker.map(|ranker| ranker.words).unwrap_or_default();
+        words.retain(|&(_, weight)| weight > 0.0);
+        words.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        words.truncate(most);
+        let name = |term: u32| self.tagger.tfidf.term(term).to_owned();
+        words
+            .into_iter()
+            .map(|(term, weight)| (name(term), weight))
+            .collect()
     }
 
     /// Shards that hold rankers of these clusters and were not brought yet, by number.

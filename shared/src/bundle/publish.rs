@@ -20,6 +20,8 @@ pub struct ModelFacts {
     pub documents: u64,
     pub metrics: BTreeMap<String, f64>,
     pub licence_notes: Vec<String>,
+    /// Parts that tagging does without, by role.
+    pub extra: BTreeMap<String, Vec<u8>>,
 }
 
 /// The files of a bundle, to be written parts first and manifest last.
@@ -57,6 +59,12 @@ pub fn publish(
     if let Some(graph) = tagger.matcher.graph() {
         put("matcher", parts::write_matcher(graph));
     }
+    let mut extra = BTreeMap::new();
+    for (role, bytes) in facts.extra {
+        let part = PartRef::of(&role, &bytes);
+        extra.insert(role, part.clone());
+        parts.push((part, bytes));
+    }
     let mut shards = Vec::new();
     let mut open: Vec<u32> = Vec::new();
     let mut bytes = 0;
@@ -88,6 +96,7 @@ pub fn publish(
         metrics: facts.metrics,
         licence_notes: facts.licence_notes,
         core,
+        extra,
         shards,
     };
     Published { manifest, parts }

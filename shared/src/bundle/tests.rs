@@ -21,6 +21,10 @@ const TEXTS: [&str; 4] = [
     "Doctors tested a vaccine. The vaccine stopped the fever.",
     "A fever spread in London. Doctors closed schools.",
 ];
+const READ: ReadOptions = ReadOptions {
+    keygraph: true,
+    spans: true,
+};
 const DIMS: usize = 6;
 const LABELS: usize = 5;
 const CLUSTERS: usize = 2;
@@ -166,7 +170,7 @@ fn a_bundle_gives_the_tags_of_the_model_it_was_made_from() {
             )
             .unwrap();
         let expected = tagger.finish(&prepared, |cluster| shards.get(cluster as usize), options);
-        let found = bundle.finish(&bundle.prepare(text).unwrap(), options);
+        let found = bundle.finish(&bundle.prepare(text, READ).unwrap(), options);
         assert_eq!(found.keygraph, expected.keygraph);
         assert!(found.missing_clusters.is_empty());
         for tag in &expected.tags {
@@ -189,7 +193,7 @@ fn rankers_that_have_not_come_are_named_in_the_answer() {
             .unwrap();
     }
     let bundle = opening.finish().unwrap();
-    let answer = bundle.finish(&bundle.prepare(TEXTS[0]).unwrap(), FinishOptions::default());
+    let answer = bundle.finish(&bundle.prepare(TEXTS[0], READ).unwrap(), FinishOptions::default());
     assert!(answer.tags.is_empty());
     let mut missing = answer.missing_clusters;
     missing.sort_unstable();
@@ -254,7 +258,7 @@ fn mutated_parts_are_read_or_refused_but_never_panic() {
         *old = new;
         match open(&bad) {
             Ok(bundle) => {
-                if let Ok(prepared) = bundle.prepare(TEXTS[round % TEXTS.len()]) {
+                if let Ok(prepared) = bundle.prepare(TEXTS[round % TEXTS.len()], READ) {
                     bundle.finish(
                         &prepared,
                         FinishOptions {
