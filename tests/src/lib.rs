@@ -2,10 +2,14 @@
 //!
 //! Nothing here is part of the product. Start reading at [`Server`].
 
+mod browser;
 mod corpus;
+mod eavesdropper;
 mod program;
 mod server;
 
+pub use browser::{Browser, BrowserOptions};
 pub use corpus::small_corpus;
+pub use eavesdropper::Eavesdropper;
 pub use program::program;
 pub use server::{Server, ServerOptions};

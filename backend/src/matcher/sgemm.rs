@@ -43,7 +43,7 @@ pub(super) fn times_transposed(out: &mut [f32], a: Matrix<'_>, b: Matrix<'_>, ad
             (a.data, 1, a.stride),
             (b.data, b.stride, 1),
             add,
-        )
+        );
     }
 }
 
@@ -60,7 +60,7 @@ pub(super) fn times(out: &mut [f32], stride: usize, a: Matrix<'_>, b: Matrix<'_>
             (a.data, 1, a.stride),
             (b.data, 1, b.stride),
             add,
-        )
+        );
     }
 }
 

@@ -233,7 +233,7 @@ impl<'a> Run<'a> {
                     first_step,
                     &shares,
                     &sender,
-                )
+                );
             });
             // Dropped when this closure returns, whatever the reason: the producer then stops waiting for a taker.
             let batches = batches;

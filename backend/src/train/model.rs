@@ -246,7 +246,7 @@ impl Model {
             LabelClusters::from_bytes(&parts.bytes(LabelClusters::FILE_NAME)?).map_err(|reason| {
                 ModelError::Content {
                     path,
-                    reason: reason.to_string(),
+                    reason: reason.clone(),
                 }
             })?;
         let columns = gnnxml_shared::features::TfIdf::len(&tfidf);

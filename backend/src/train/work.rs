@@ -128,7 +128,12 @@ pub(super) fn corpus_fingerprint(path: &Path) -> Result<String, TrainError> {
                 .modified()
                 .ok()
                 .and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
-            names.push(format!("{:?} {} {:?}", entry.file_name(), facts.len(), modified));
+            names.push(format!(
+                "{} {} {:?}",
+                entry.file_name().display(),
+                facts.len(),
+                modified
+            ));
         }
         names.sort_unstable();
         hash.update(names.join("\n"));

@@ -52,7 +52,7 @@ impl TfIdfBuilder {
         let (document, counts) = (self.documents, &mut self.counts);
         self.analyzer
             .terms_of_words(text, words, &mut self.buffers, |term, _| {
-                count(counts, term, document)
+                count(counts, term, document);
             });
     }
 

@@ -266,7 +266,7 @@ impl TfIdf {
                 found.extend(self.table.get(term).map(|number| (number, span)));
             });
         found.sort_unstable();
-        let vector = self.weigh(&mut found.iter().map(|&(number, _)| number).collect());
+        let vector = self.weigh(&mut found.iter().map(|&(number, _)| number).collect::<Vec<u32>>());
         let spans = found
             .chunk_by(|left, right| left.0 == right.0)
             .map(|same| same.iter().map(|&(_, span)| span).collect())
@@ -275,7 +275,7 @@ impl TfIdf {
     }
 
     /// Counts equal term numbers, weighs them and brings the whole to length 1.
-    fn weigh(&self, found: &mut Vec<u32>) -> SparseVector {
+    fn weigh(&self, found: &mut [u32]) -> SparseVector {
         found.sort_unstable();
         let distinct = found.chunk_by(|left, right| left == right);
         let mut vector = SparseVector::default();

@@ -136,7 +136,7 @@ impl Dense {
                 if tp == 0.0 {
                     0.0
                 } else {
-                    tp / (tp + (fp + fneg) / 2.0)
+                    tp / (tp + f64::midpoint(fp, fneg))
                 }
             })
             .collect();
