@@ -298,6 +298,15 @@ fn a_corpus_becomes_a_published_model_on_the_train_page() -> Result<()> {
         )
     };
     train(&browser)?;
+    // Only a run with the graph network has epochs to draw.
+    let graph = "[encoder]\nname = \"lsa\"\n[matcher]\nkind = \"both\"\n";
+    let run = server.post(
+        "/api/v1/runs",
+        &serde_json::json!({"corpus": 1, "config": graph, "threads": 1}),
+    )?;
+    let run = run["id"].as_u64().context("a run has an id")?;
+    server.finished(run)?;
+    browser.goto(&format!("{}/train/run/{run}", server.base))?;
     browser.until(
         "curves",
         "document.querySelector('.chart path.line')?.getAttribute('d')?.length > 0",
@@ -307,8 +316,8 @@ fn a_corpus_becomes_a_published_model_on_the_train_page() -> Result<()> {
     train(&browser)?;
     browser.press("All runs")?;
     browser.until(
-        "two runs",
-        "document.querySelectorAll('.runs input[type=checkbox]').length === 2",
+        "three runs",
+        "document.querySelectorAll('.runs input[type=checkbox]').length === 3",
     )?;
     browser.run("document.querySelectorAll('.runs input[type=checkbox]').forEach((box) => box.click())")?;
     browser.until(

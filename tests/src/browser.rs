@@ -56,7 +56,7 @@ impl Browser {
         let mut port = None;
         for line in lines {
             let line = line?;
-            if let Some((_, after)) = line.rsplit_once("on port ") {
+            if let Some((_, after)) = line.split_once("successfully on port ") {
                 port = after.trim_end_matches('.').parse::<u16>().ok();
                 break;
             }
@@ -113,10 +113,9 @@ impl Browser {
 
     /// A command of the DevTools protocol.
     fn devtools(&self, name: &str, parameters: Value) -> Result<Value> {
-        let tools = thirtyfour::extensions::cdp::ChromeDevTools::new(self.driver().handle().clone());
         Ok(self
             .runtime
-            .block_on(tools.execute_cdp_with_params(name, parameters))?)
+            .block_on(self.driver().cdp().send_raw(name, parameters))?)
     }
 
     /// Gives the page another size and colour scheme, exactly: windows have a smallest width, pages do not.

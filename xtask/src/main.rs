@@ -4,6 +4,7 @@
 //! Start reading at [`test::run`], the list of everything that must hold.
 
 mod demo;
+mod http;
 mod licences;
 mod setup;
 mod steps;

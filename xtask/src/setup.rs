@@ -71,6 +71,31 @@ pub(crate) fn for_demo() -> Result<()> {
     packages(NODE)
 }
 
+/// A Python with the foreign clients that the server is tested against, in the target directory; `None` where
+/// there is no Python or no network.
+pub(crate) fn python_clients() -> Option<std::path::PathBuf> {
+    let folder = steps::target_dir().join("python");
+    let python = folder.join("bin").join("python");
+    let ready = folder.join("ready");
+    if !ready.exists() {
+        println!(
+            "Installing annif-client and schemathesis into target/python: the server is tested with them."
+        );
+        steps::run(Command::new("python3").args(["-m", "venv"]).arg(&folder)).ok()?;
+        let pip = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "annif-client==0.5.0",
+            "schemathesis",
+        ];
+        steps::run(Command::new(&python).args(pip)).ok()?;
+        std::fs::write(&ready, "").ok()?;
+    }
+    Some(python)
+}
+
 /// SQLite is compiled from source.
 fn compiler() -> Result<()> {
     packages(&[Package {

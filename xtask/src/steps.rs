@@ -24,6 +24,11 @@ pub(crate) fn cargo(args: &[&str]) -> Result<()> {
     run(Command::new(cargo_path()).args(args))
 }
 
+/// Where cargo puts what it builds.
+pub(crate) fn target_dir() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
 /// Runs a command in the workspace root, shows it and how long it took, and fails when it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);

@@ -31,8 +31,8 @@ pub(super) struct Args {
     /// fast, balanced or best
     #[arg(long, default_value = "fast")]
     preset: String,
-    /// Settings from a TOML file instead of a preset
-    #[arg(long, conflicts_with = "preset")]
+    /// TOML file whose settings take the place of the preset's
+    #[arg(long)]
     config: Option<PathBuf>,
     /// Encoder: lsa, static, minilm, a directory or a hub id
     #[arg(long)]
@@ -128,7 +128,7 @@ fn settings(args: &Args) -> anyhow::Result<TrainConfig> {
         None => TrainConfig::of_preset(&args.preset),
         Some(file) => {
             let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-            TrainConfig::parse(&file.display().to_string(), &text)
+            TrainConfig::of_preset_with(&args.preset, &file.display().to_string(), &text)
         }
     };
     Ok(parsed.map_err(|e| WrongInput(e.to_string()))?)

@@ -165,10 +165,35 @@ pub fn preset(name: &str) -> Result<&'static str, ConfigError> {
         })
 }
 
+/// Puts every setting of `above` over the one below it, table by table.
+fn overlay(below: &mut toml::Table, above: toml::Table) {
+    for (key, value) in above {
+        match (below.get_mut(&key), value) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(value)) => overlay(inner, value),
+            (_, value) => {
+                below.insert(key, value);
+            }
+        }
+    }
+}
+
 impl TrainConfig {
     /// A preset, checked.
     pub fn of_preset(name: &str) -> Result<Self, ConfigError> {
         Self::parse(&format!("preset {name}"), preset(name)?)
+    }
+
+    /// A preset with the settings that `text` names in place of its own; `file` is what errors call that text.
+    pub fn of_preset_with(name: &str, file: &str, text: &str) -> Result<Self, ConfigError> {
+        let fault = |error| ConfigError::Toml {
+            file: file.to_owned(),
+            error: Box::new(error),
+        };
+        let mut settings: toml::Table = toml::from_str(preset(name)?).map_err(fault)?;
+        overlay(&mut settings, toml::from_str(text).map_err(fault)?);
+        let config: Self = settings.try_into().map_err(fault)?;
+        config.check(file)?;
+        Ok(config)
     }
 
     /// Reads TOML; `file` is what errors call it.
