@@ -49,7 +49,8 @@ fn schemathesis_finds_no_server_error_and_no_answer_outside_the_description() {
             "--no-color",
         ])
         // Publishing exports a model and starting trains one: exercised by the other tests, too heavy for hundreds.
-        .args(["--exclude-path-regex", "/(publish|events)$"])
+        // NDJSON bodies it cannot write.
+        .args(["--exclude-path-regex", "/(publish|events|tag/stream)$"])
         .current_dir(folder.path())
         .output()
         .unwrap();
