@@ -18,7 +18,6 @@ mod encoder;
 mod evaluate;
 mod export;
 mod keygraph;
-mod learn;
 mod predict;
 mod serve;
 mod train;
@@ -40,8 +39,6 @@ enum Command {
     Evaluate(evaluate::Args),
     /// Tag documents
     Predict(predict::Args),
-    /// Teach a trained model new documents and labels
-    Learn(learn::Args),
     /// Publish a trained model as a bundle for the browser
     Export(export::Args),
     /// Serve the page and the API
@@ -69,7 +66,6 @@ pub fn main() -> ExitCode {
         Command::Train(args) => train::run(args),
         Command::Evaluate(args) => evaluate::run(args),
         Command::Predict(args) => predict::run(args),
-        Command::Learn(args) => learn::run(args),
         Command::Export(args) => export::run(args),
         Command::Serve(args) => serve::run(args),
         Command::Corpus(args) => corpus::run(args),
