@@ -18,7 +18,7 @@ cargo xtask COMMAND
 
   demo [--check] [--addr A]  set up, build, fetch the demo corpus, train the fast preset, serve it
                              (--check: see that the page and the API answer, then exit)
-  test                       set up, then every test: lint, unit, property, gradients, wasm, server, crash, browser
+  test                       set up, then every test: unit, property, gradients, wasm, server, crash, browser
   web                        build the page into dist/
   bench ROOM [ARGS…]         measure one room with a release build (gnnxml bench ROOM ARGS…)
   fmt                        format every crate

@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn time_spans_use_the_unit_that_fits() {
         assert_eq!(duration(0.0042), "4 ms");
-        assert_eq!(duration(3.14), "3.1 s");
+        assert_eq!(duration(3.12), "3.1 s");
         assert_eq!(duration(59.9), "1 min 00 s");
         assert_eq!(duration(3661.0), "1 h 01 min");
         assert_eq!(duration(f64::NAN), "–");
