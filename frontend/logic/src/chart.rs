@@ -81,7 +81,7 @@ impl Axis {
     pub fn ticks(&self) -> Vec<f64> {
         match self.kind {
             Kind::Linear => {
-                let step = round_step((self.high - self.low) / 4.0);
+                let step = round_step((self.high - self.low) / 5.0);
                 let first = (self.low / step).ceil();
                 let last = (self.high / step + 1e-9).floor();
                 (0..=(last - first).max(0.0) as usize)

@@ -123,6 +123,8 @@ impl Layout {
                 force[other][1] -= fy;
             }
         }
+        // While it is hot springs are short: who is joined gathers first, then room is made.
+        let rest = REST * (1.0 - self.heat);
         for spring in &self.springs {
             let dx = self.at[spring.target][0] - self.at[spring.source][0];
             let dy = self.at[spring.target][1] - self.at[spring.source][1];
@@ -131,7 +133,7 @@ impl Layout {
             let busiest = self.degree[spring.source]
                 .min(self.degree[spring.target])
                 .max(1.0);
-            let pull = PULL * spring.weight.max(1.0).sqrt() * (apart - REST) / busiest.sqrt();
+            let pull = PULL * spring.weight.max(1.0).sqrt() * (apart - rest) / busiest.sqrt();
             let (fx, fy) = (dx / apart * pull, dy / apart * pull);
             force[spring.source][0] += fx;
             force[spring.source][1] += fy;
