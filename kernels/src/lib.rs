@@ -1,4 +1,26 @@
 //! WGSL compute shaders and their wgpu host code: the operations of `gnnxml_shared::model`, on a GPU.
 //!
-//! No operation has moved here yet: the page computes with WASM SIMD, the program with the CPU. What comes will never
-//! decide what to compute, only compute what `gnnxml_shared::model` defines, and a test will hold the two together.
+//! Nothing here decides what to compute: each kernel computes an operation that `gnnxml_shared::model` defines, and a
+//! test holds the two together. A document is one upload, one submission and one read-back; pipelines are built
+//! once, buffers come from a pool, no binding is larger than 128 MiB, and waiting is asynchronous so that browsers can
+//! do it too. Start reading at [`GpuMatcher::forward`], then
+//! [`GpuBert::forward`].
+
+mod bert;
+mod buffers;
+mod device;
+mod error;
+mod matcher;
+mod operations;
+mod pipelines;
+mod recording;
+mod signal;
+#[cfg(test)]
+mod tests;
+mod weights;
+
+pub use bert::{Encoded, GpuBert};
+pub use device::{Gpu, LARGEST_BINDING};
+pub use error::GpuError;
+pub use matcher::{GpuMatcher, Matched};
+pub use recording::Report;

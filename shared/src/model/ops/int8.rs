@@ -143,7 +143,7 @@ impl Int8Linear {
     }
 
     /// Largest activation code: `inputs` products of it with 127 stay below 2³¹.
-    fn levels(&self) -> f32 {
+    pub fn levels(&self) -> f32 {
         (i32::MAX as usize / (127 * self.depth())).min(16383) as f32
     }
 
