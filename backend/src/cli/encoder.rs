@@ -8,7 +8,8 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use super::WrongInput;
 use crate::encoder::cache::{CachedEncoder, EmbeddingCache};
-use crate::encoder::{Precision, bert, distil, fetch, home, open, place_of};
+use crate::encoder::{NumberType, Options, Precision, bert, distil, fetch, home, open, place_of};
+use crate::matcher::DeviceChoice;
 
 /// Arguments of `gnnxml encoder`.
 #[derive(Debug, ClapArgs)]
@@ -41,8 +42,15 @@ struct EncodeArgs {
     /// A name (static, minilm), a model directory, or a hub id
     #[arg(long, default_value = "minilm")]
     encoder: String,
+    /// Of BERT-type models on the CPU, which our own code runs
     #[arg(long, value_enum, default_value_t)]
     precision: Precision,
+    /// auto, cpu, cuda or cuda:N
+    #[arg(long, default_value = "auto")]
+    device: DeviceChoice,
+    /// The numbers a transformer computes with (default: f32, or what --precision says)
+    #[arg(long, value_enum)]
+    dtype: Option<NumberType>,
     /// Threads (default: all)
     #[arg(long)]
     threads: Option<usize>,
@@ -91,7 +99,12 @@ fn run_fetch(args: &FetchArgs) -> anyhow::Result<()> {
 
 fn run_encode(args: &EncodeArgs) -> anyhow::Result<()> {
     set_threads(args.threads)?;
-    let encoder = open(&args.encoder, args.precision)?;
+    let options = Options {
+        precision: args.precision,
+        device: args.device,
+        numbers: args.dtype,
+    };
+    let encoder = open(&args.encoder, options)?;
     let (fingerprint, dims) = (encoder.fingerprint(), encoder.dims());
     let cache = if args.no_cache {
         EmbeddingCache::temporary(&fingerprint, dims)?

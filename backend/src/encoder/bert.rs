@@ -1,4 +1,5 @@
-//! BERT-type models from a Hugging Face directory, run by our own code: int8 or f32, batches over all cores.
+//! BERT-type models (BERT, DistilBERT) from a Hugging Face directory, run by our own code: int8 or f32, batches over all
+//! cores.
 
 use std::path::Path;
 
@@ -21,9 +22,112 @@ const MOST_NUMBERS: usize = 4 << 30;
 /// single words, so that every channel shows its range.
 const SAMPLES: &str = include_str!("samples.txt");
 
+/// The architectures our own code runs: the same layers under other names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    Bert,
+    DistilBert,
+}
+
+impl Family {
+    /// The family of a model directory, if it is one of these.
+    pub fn of(directory: &Path) -> Result<Option<Self>, EncoderError> {
+        let config = read_json(&directory.join("config.json"))?;
+        Ok(match config["model_type"].as_str() {
+            Some("bert") => Some(Self::Bert),
+            Some("distilbert") => Some(Self::DistilBert),
+            _ => None,
+        })
+    }
+
+    /// The name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bert => "bert",
+            Self::DistilBert => "distilbert",
+        }
+    }
+
+    fn names(self) -> &'static Names {
+        match self {
+            Self::Bert => &BERT,
+            Self::DistilBert => &DISTILBERT,
+        }
+    }
+}
+
+/// What a family calls its settings and tensors.
+struct Names {
+    /// Before every tensor, when the encoder lies inside a model with a head.
+    prefix: &'static str,
+    width: &'static str,
+    heads: &'static str,
+    layers: &'static str,
+    inner_width: &'static str,
+    activation: &'static str,
+    /// Before a layer's number.
+    layer: &'static str,
+    attention: [&'static str; 3],
+    attention_output: &'static str,
+    attention_norm: &'static str,
+    inner: &'static str,
+    outer: &'static str,
+    outer_norm: &'static str,
+}
+
+const BERT: Names = Names {
+    prefix: "bert.",
+    width: "hidden_size",
+    heads: "num_attention_heads",
+    layers: "num_hidden_layers",
+    inner_width: "intermediate_size",
+    activation: "hidden_act",
+    layer: "encoder.layer",
+    attention: [
+        "attention.self.query",
+        "attention.self.key",
+        "attention.self.value",
+    ],
+    attention_output: "attention.output.dense",
+    attention_norm: "attention.output.LayerNorm",
+    inner: "intermediate.dense",
+    outer: "output.dense",
+    outer_norm: "output.LayerNorm",
+};
+
+const DISTILBERT: Names = Names {
+    prefix: "distilbert.",
+    width: "dim",
+    heads: "n_heads",
+    layers: "n_layers",
+    inner_width: "hidden_dim",
+    activation: "activation",
+    layer: "transformer.layer",
+    attention: ["attention.q_lin", "attention.k_lin", "attention.v_lin"],
+    attention_output: "attention.out_lin",
+    attention_norm: "sa_layer_norm",
+    inner: "ffn.lin1",
+    outer: "ffn.lin2",
+    outer_norm: "output_layer_norm",
+};
+
+/// Whether a directory's tokenizer is WordPiece, the one our own code has. Some BERTs come with another.
+pub fn has_word_pieces(directory: &Path) -> bool {
+    let file = directory.join("tokenizer.json");
+    if !file.is_file() {
+        return true;
+    }
+    read_json(&file).map_or(true, |json| {
+        let model = &json["model"];
+        matches!(model["type"].as_str(), Some("WordPiece") | None) && model["merges"].is_null()
+    })
+}
+
 /// A BERT-type encoder on all cores.
 #[derive(Debug)]
 pub struct NativeBert {
+    family: Family,
+    precision: Precision,
     encoder: BertEncoder,
     fingerprint: String,
 }
@@ -35,6 +139,11 @@ impl NativeBert {
             directory: directory.to_path_buf(),
             fault: error.to_string(),
         };
+        let family = Family::of(directory)?.ok_or_else(|| EncoderError::Architecture {
+            file: directory.join("config.json"),
+            found: "another".into(),
+            known: "bert, distilbert",
+        })?;
         let (tokenizer, weights, window) = read_directory(directory)?;
         let built = match precision {
             Precision::F32 => Bert::dense(&weights),
@@ -44,7 +153,17 @@ impl NativeBert {
             .and_then(|bert| BertEncoder::new(tokenizer, bert, window))
             .map_err(|error| model(&error))?;
         let fingerprint = fingerprint(&weights, &encoder, precision);
-        Ok(Self { encoder, fingerprint })
+        Ok(Self {
+            family,
+            precision,
+            encoder,
+            fingerprint,
+        })
+    }
+
+    /// How exactly it computes.
+    pub fn precision(&self) -> Precision {
+        self.precision
     }
 
     /// The encoder itself, as the page runs it.
@@ -55,7 +174,7 @@ impl NativeBert {
 
 impl Encoder for NativeBert {
     fn name(&self) -> &'static str {
-        "bert"
+        self.family.name()
     }
 
     fn dims(&self) -> usize {
@@ -83,9 +202,16 @@ impl Encoder for NativeBert {
 pub fn read_directory(directory: &Path) -> Result<(WordPiece, BertWeights, usize), EncoderError> {
     let config_file = directory.join("config.json");
     let config = read_json(&config_file)?;
-    let shape = shape(&config_file, &config)?;
+    let names = Family::of(directory)?
+        .ok_or_else(|| EncoderError::Architecture {
+            file: config_file.clone(),
+            found: config["model_type"].as_str().unwrap_or("none").into(),
+            known: "bert, distilbert",
+        })?
+        .names();
+    let shape = shape(&config_file, &config, names)?;
     let tokenizer = tokenizer(directory, shape.vocabulary)?;
-    let weights = weights(&Checkpoint::open(directory)?, &config, shape)?;
+    let weights = weights(&Checkpoint::open(directory)?, &config, shape, names)?;
     // What the model was trained to read at once, where it says so.
     let window = read_json(&directory.join("sentence_bert_config.json"))
         .ok()
@@ -112,7 +238,7 @@ pub fn sample_tokens(tokenizer: &WordPiece, window: usize) -> Vec<Vec<u32>> {
         .collect()
 }
 
-fn shape(file: &Path, config: &Value) -> Result<BertShape, EncoderError> {
+fn shape(file: &Path, config: &Value, names: &Names) -> Result<BertShape, EncoderError> {
     let bad = |fault: String| EncoderError::Config {
         file: file.to_path_buf(),
         fault,
@@ -129,9 +255,10 @@ fn shape(file: &Path, config: &Value) -> Result<BertShape, EncoderError> {
                 ))
             })
     };
-    match config["hidden_act"].as_str() {
+    let activation = names.activation;
+    match config[activation].as_str() {
         None | Some("gelu") => (),
-        Some(other) => return Err(bad(format!("\"hidden_act\" is {other:?}, expected \"gelu\""))),
+        Some(other) => return Err(bad(format!("\"{activation}\" is {other:?}, expected \"gelu\""))),
     }
     match config["position_embedding_type"].as_str() {
         None | Some("absolute") => (),
@@ -142,10 +269,10 @@ fn shape(file: &Path, config: &Value) -> Result<BertShape, EncoderError> {
         }
     }
     let shape = BertShape {
-        width: number("hidden_size", 8192)?,
-        heads: number("num_attention_heads", 1024)?,
-        layers: number("num_hidden_layers", 1024)?,
-        inner: number("intermediate_size", 8192)?,
+        width: number(names.width, 8192)?,
+        heads: number(names.heads, 1024)?,
+        layers: number(names.layers, 1024)?,
+        inner: number(names.inner_width, 8192)?,
         vocabulary: number("vocab_size", 1 << 24)?,
         positions: number("max_position_embeddings", 1 << 20)?,
         epsilon: config["layer_norm_eps"].as_f64().unwrap_or(1e-12) as f32,
@@ -194,10 +321,15 @@ pub(super) fn tokenizer(directory: &Path, vocabulary: usize) -> Result<WordPiece
     Ok(tokenizer)
 }
 
-fn weights(checkpoint: &Checkpoint, config: &Value, shape: BertShape) -> Result<BertWeights, EncoderError> {
+fn weights(
+    checkpoint: &Checkpoint,
+    config: &Value,
+    shape: BertShape,
+    names: &Names,
+) -> Result<BertWeights, EncoderError> {
     // A bare encoder, or one inside a model with a head on top.
-    let inside = checkpoint.names().any(|name| name.starts_with("bert."));
-    let prefix = if inside { "bert." } else { "" };
+    let inside = checkpoint.names().any(|name| name.starts_with(names.prefix));
+    let prefix = if inside { names.prefix } else { "" };
     let get = |name: &str, dims: &[usize]| checkpoint.numbers(&format!("{prefix}{name}"), dims);
     let w = shape.width;
     let norm = |name: &str| -> Result<Norm, EncoderError> {
@@ -219,8 +351,14 @@ fn weights(checkpoint: &Checkpoint, config: &Value, shape: BertShape) -> Result<
             bias: get(&format!("{name}.bias"), &[outputs])?,
         })
     };
-    let types = config["type_vocab_size"].as_u64().unwrap_or(2) as usize;
-    let kind = get("embeddings.token_type_embeddings.weight", &[types, w])?;
+    // DistilBERT knows no types: what was not saved adds nothing.
+    let kinds = "embeddings.token_type_embeddings.weight";
+    let kind = if names.prefix == DISTILBERT.prefix && !checkpoint.contains(&format!("{prefix}{kinds}")) {
+        Vec::new()
+    } else {
+        let types = config["type_vocab_size"].as_u64().unwrap_or(2) as usize;
+        get(kinds, &[types, w])?
+    };
     let mut positions = get("embeddings.position_embeddings.weight", &[shape.positions, w])?;
     for row in positions.chunks_exact_mut(w) {
         for (x, t) in row.iter_mut().zip(&kind) {
@@ -229,20 +367,20 @@ fn weights(checkpoint: &Checkpoint, config: &Value, shape: BertShape) -> Result<
     }
     let mut layers = Vec::with_capacity(shape.layers);
     for layer in 0..shape.layers {
-        let name = |part: &str| format!("encoder.layer.{layer}.{part}");
+        let name = |part: &str| format!("{}.{layer}.{part}", names.layer);
         let mut attention = Affine::default();
-        for part in ["query", "key", "value"] {
-            let one = affine(&name(&format!("attention.self.{part}")), w, w)?;
+        for part in names.attention {
+            let one = affine(&name(part), w, w)?;
             attention.weights.extend(one.weights);
             attention.bias.extend(one.bias);
         }
         layers.push(Layer {
             attention,
-            attention_output: affine(&name("attention.output.dense"), w, w)?,
-            attention_norm: norm(&name("attention.output.LayerNorm"))?,
-            inner: affine(&name("intermediate.dense"), shape.inner, w)?,
-            outer: affine(&name("output.dense"), w, shape.inner)?,
-            outer_norm: norm(&name("output.LayerNorm"))?,
+            attention_output: affine(&name(names.attention_output), w, w)?,
+            attention_norm: norm(&name(names.attention_norm))?,
+            inner: affine(&name(names.inner), shape.inner, w)?,
+            outer: affine(&name(names.outer), w, shape.inner)?,
+            outer_norm: norm(&name(names.outer_norm))?,
         });
     }
     Ok(BertWeights {

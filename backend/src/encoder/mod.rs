@@ -11,14 +11,17 @@ mod error;
 pub mod fetch;
 pub mod lsa;
 pub mod native;
+mod options;
 pub mod svd;
 #[cfg(test)]
 mod tests;
+pub mod transformers;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub use error::EncoderError;
+pub use options::{NumberType, Options, Precision};
 
 /// Turns sentences into vectors.
 pub trait Encoder: Send + Sync {
@@ -35,23 +38,10 @@ pub trait Encoder: Send + Sync {
     fn encode(&self, sentences: &[&str]) -> anyhow::Result<Vec<f32>>;
 }
 
-/// How exactly our own BERT computes.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Precision {
-    /// Weights in eight bits: quicker and a quarter of the size (figures in docs/results/encoder.md).
-    #[default]
-    Int8,
-    /// Single precision.
-    F32,
-}
-
 /// Opens an encoder that needs no corpus: a name (`static`, `minilm`), a directory, or a hub id.
 ///
 /// `lsa` is fitted, not opened: see [`lsa::fit`].
-pub fn open(spec: &str, precision: Precision) -> Result<Box<dyn Encoder>, EncoderError> {
+pub fn open(spec: &str, options: impl Into<Options>) -> Result<Box<dyn Encoder>, EncoderError> {
     let directory = match spec {
         "lsa" => return Err(EncoderError::NeedsCorpus("lsa")),
         "static" | "minilm" => fetched(spec)?,
@@ -62,24 +52,26 @@ pub fn open(spec: &str, precision: Precision) -> Result<Box<dyn Encoder>, Encode
         }
         _ => return Err(EncoderError::Unknown(spec.into())),
     };
-    open_directory(&directory, precision)
+    open_directory(&directory, options)
 }
 
 /// Opens what lies in a directory: a distilled table, or a transformer by the architecture its config.json names.
-pub fn open_directory(directory: &Path, precision: Precision) -> Result<Box<dyn Encoder>, EncoderError> {
+pub fn open_directory(
+    directory: &Path,
+    options: impl Into<Options>,
+) -> Result<Box<dyn Encoder>, EncoderError> {
+    let options = options.into();
     if directory.join(distil::DESCRIPTION).is_file() {
         return Ok(Box::new(distil::open(directory)?));
     }
-    let file = directory.join("config.json");
-    let config = read_json(&file)?;
-    match config["model_type"].as_str() {
-        Some("bert") => Ok(Box::new(bert::NativeBert::open(directory, precision)?)),
-        found => Err(EncoderError::Architecture {
-            file,
-            found: found.unwrap_or("none").into(),
-            known: "bert",
-        }),
+    let own = options.own_code() && bert::Family::of(directory)?.is_some();
+    if own && bert::has_word_pieces(directory) {
+        return Ok(Box::new(bert::NativeBert::open(
+            directory,
+            options.own_precision(),
+        )?));
     }
+    Ok(Box::new(transformers::Transformer::open(directory, options)?))
 }
 
 /// Where fetched and distilled encoders live: `GNNXML_CACHE`, or the user's cache directory.

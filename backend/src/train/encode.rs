@@ -18,7 +18,7 @@ use super::{Progress, TrainConfig, TrainError};
 use crate::data::{CorpusSource, Document};
 use crate::encoder::cache::{CachedEncoder, EmbeddingCache};
 use crate::encoder::{self, Encoder};
-use crate::matcher::{PreparedGraphs, PreparedWriter};
+use crate::matcher::{DeviceChoice, PreparedGraphs, PreparedWriter};
 
 /// Documents whose sentences are encoded together.
 const CHUNK: usize = 256;
@@ -109,7 +109,7 @@ pub(super) fn encode(
     if !config.needs_vectors() {
         return Ok(Encoded::default());
     }
-    let mut voice = Voice::open(documents, config)?;
+    let mut voice = Voice::open(documents, config, request.device)?;
     let dims = voice.dims();
     let mut run = Run {
         documents,
@@ -218,7 +218,7 @@ enum Voice {
 }
 
 impl Voice {
-    fn open(documents: &Documents, config: &TrainConfig) -> Result<Self, TrainError> {
+    fn open(documents: &Documents, config: &TrainConfig, device: DeviceChoice) -> Result<Self, TrainError> {
         let name = &config.encoder.name;
         let wrong = |reason: String| TrainError::Encoder {
             name: name.clone(),
@@ -232,7 +232,11 @@ impl Voice {
             let sentences = LsaSentences::new(Arc::clone(&gathered.tfidf), lsa.clone());
             return Ok(Self::Lsa { sentences, lsa });
         }
-        let encoder = encoder::open(name, encoder::Precision::default()).map_err(|e| wrong(e.to_string()))?;
+        let options = encoder::Options {
+            device,
+            ..encoder::Options::default()
+        };
+        let encoder = encoder::open(name, options).map_err(|e| wrong(e.to_string()))?;
         let folder = encoder::home().join("vectors");
         let cache = EmbeddingCache::open(&folder, &encoder.fingerprint(), encoder.dims())
             .map_err(|e| wrong(e.to_string()))?;
