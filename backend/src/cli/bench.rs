@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::{bench_encoder, bench_labels, bench_matcher, bench_server};
+use super::{bench_encoder, bench_keygraph, bench_labels, bench_matcher, bench_server};
 
 /// Arguments of `gnnxml bench`.
 #[derive(Debug, clap::Args)]
@@ -16,6 +16,8 @@ pub(super) struct Args {
 enum BenchCommand {
     /// Sentence encoders: tokens a second against onnxruntime and candle, and what eight bits cost
     Encoder(bench_encoder::Args),
+    /// Reading a corpus and drawing every KeyGraph, by number of threads
+    Keygraph(bench_keygraph::Args),
     /// Label graph, clustering and map: quality, speed against scikit-learn, growth
     Labels(bench_labels::Args),
     /// Cluster matching: recall against linear baselines, the ablation, epoch time, growth
@@ -27,8 +29,20 @@ enum BenchCommand {
 pub(super) fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         BenchCommand::Encoder(args) => bench_encoder::run(&args),
+        BenchCommand::Keygraph(args) => bench_keygraph::run(&args),
         BenchCommand::Labels(args) => bench_labels::run(args),
         BenchCommand::Matcher(args) => bench_matcher::run(&args),
         BenchCommand::Server(args) => bench_server::run(args),
     }
+}
+
+/// The largest memory this process has held.
+pub(super) fn peak_megabytes() -> u64 {
+    std::fs::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|status| {
+            let line = status.lines().find(|line| line.starts_with("VmHWM"))?;
+            line.split_whitespace().nth(1)?.parse::<u64>().ok()
+        })
+        .map_or(0, |kilobytes| kilobytes / 1024)
 }

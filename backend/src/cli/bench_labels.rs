@@ -13,6 +13,7 @@ use gnnxml_shared::features::SparseVector;
 use serde::Deserialize;
 
 use super::WrongInput;
+use super::bench::peak_megabytes;
 use crate::collective::SingleProcess;
 use crate::data::{self, LabelVocabulary};
 use crate::labels::generate::Shape;
@@ -416,15 +417,4 @@ fn cpu_seconds() -> f64 {
         .filter_map(|stat| stat.split_whitespace().next()?.parse::<f64>().ok())
         .sum::<f64>()
         / 1e9
-}
-
-/// The largest memory this process has held.
-fn peak_megabytes() -> u64 {
-    std::fs::read_to_string("/proc/self/status")
-        .ok()
-        .and_then(|status| {
-            let line = status.lines().find(|line| line.starts_with("VmHWM"))?;
-            line.split_whitespace().nth(1)?.parse::<u64>().ok()
-        })
-        .map_or(0, |kilobytes| kilobytes / 1024)
 }

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 
 mod bench;
 mod bench_encoder;
+mod bench_keygraph;
 mod bench_labels;
 mod bench_matcher;
 mod bench_matcher_linear;

@@ -118,6 +118,9 @@ pub struct ScoreSettings {
     /// Fixes γ instead of fitting it.
     #[serde(default)]
     pub gamma: Option<f32>,
+    /// Words by which each training document is remembered, to be a neighbour; 0 does without neighbours.
+    #[serde(default)]
+    pub remembered_words: usize,
 }
 
 /// How log-scores become probabilities.

@@ -1,7 +1,7 @@
 //! Stage `calibrate`: the mixture of [`gnnxml_shared::model::score`], fitted on documents the rankers did not see.
 
 use gnnxml_shared::metrics::LabelFrequencies;
-use gnnxml_shared::model::score::{Calibration, Score, Sigmoid};
+use gnnxml_shared::model::score::{Calibration, Score, Sigmoid, Signs};
 use rayon::prelude::*;
 
 use super::config::{CalibrationKind, ScoreSettings};
@@ -14,7 +14,21 @@ pub struct Outcome {
     /// ln p(z=k|x).
     pub log_cluster: f32,
     pub margin: f32,
+    /// What similar documents say: [`gnnxml_shared::model::neighbours::lift`].
+    pub neighbours: f32,
     pub truth: bool,
+}
+
+impl Outcome {
+    /// What the score sees.
+    pub fn signs(&self, log_inverse_propensity: f32) -> Signs {
+        Signs {
+            log_cluster: self.log_cluster,
+            margin: self.margin,
+            neighbours: self.neighbours,
+            log_inverse_propensity,
+        }
+    }
 }
 
 /// A held-out document: its candidates and its true labels (also those no candidate reached).
@@ -53,7 +67,7 @@ pub fn fit(
 
     let prior = |label: u32| frequencies.inverse_propensity(label).ln() as f32;
     let mut scored: Vec<(f32, bool)> = outcomes()
-        .map(|o| (score.log_score(o.log_cluster, o.margin, prior(o.label)), o.truth))
+        .map(|o| (score.log_score(o.signs(prior(o.label))), o.truth))
         .collect();
     score.calibration = match settings.calibration {
         CalibrationKind::Platt => Calibration::Platt(platt::fit(&scored)),
@@ -87,9 +101,9 @@ fn contenders(held_out: &[HeldOut], frequencies: &LabelFrequencies) -> Vec<Conte
         .collect()
 }
 
-/// Coordinate search over the four weights, from the middle of their ranges, twice around.
+/// Coordinate search over the five weights, from the middle of their ranges, twice around.
 ///
-/// The goal is not smooth (it counts hits), has four coordinates and costs milliseconds: a grid a coordinate is enough,
+/// The goal is not smooth (it counts hits), has five coordinates and costs milliseconds: a grid a coordinate is enough,
 /// and the same for every machine.
 fn search(score: &mut Score, contests: &[Contest], frequencies: &LabelFrequencies, settings: &ScoreSettings) {
     (
@@ -98,18 +112,21 @@ fn search(score: &mut Score, contests: &[Contest], frequencies: &LabelFrequencie
         score.lift,
         score.gamma,
     ) = (0.2, 0.4, 0.25, 0.15);
+    let with_neighbours = settings.remembered_words > 0;
+    score.neighbours = if with_neighbours { 0.3 } else { 0.0 };
     if let Some(gamma) = settings.gamma {
         score.gamma = gamma;
     }
-    let grids: [&[f32]; 4] = [
+    let grids: [&[f32]; 5] = [
         &[0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0],
         &[0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 1.0],
         &[0.0, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0, 1.25],
         &[0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3],
+        &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0],
     ];
     for _round in 0..2 {
         for (coordinate, grid) in grids.iter().enumerate() {
-            if coordinate == 3 && settings.gamma.is_some() {
+            if (coordinate == 3 && settings.gamma.is_some()) || (coordinate == 4 && !with_neighbours) {
                 continue;
             }
             let tried: Vec<(f64, Score)> = grid
@@ -120,7 +137,8 @@ fn search(score: &mut Score, contests: &[Contest], frequencies: &LabelFrequencie
                         0 => tried.cluster_exponent = value,
                         1 => tried.label_exponent = value,
                         2 => tried.lift = value,
-                        _ => tried.gamma = value,
+                        3 => tried.gamma = value,
+                        _ => tried.neighbours = value,
                     }
                     (goal(&tried, contests, frequencies, settings.tail_emphasis), tried)
                 })
@@ -143,7 +161,7 @@ fn goal(score: &Score, contests: &[Contest], frequencies: &LabelFrequencies, emp
             contest
                 .candidates
                 .iter()
-                .map(|(o, prior)| (score.log_score(o.log_cluster, o.margin, *prior), o.label, o.truth)),
+                .map(|(o, prior)| (score.log_score(o.signs(*prior)), o.label, o.truth)),
         );
         let top = ranked.len().min(5);
         if ranked.len() > 5 {
@@ -261,6 +279,7 @@ mod tests {
             tail_emphasis: 0.25,
             calibration: CalibrationKind::Isotonic,
             gamma: None,
+            remembered_words: 0,
         }
     }
 
@@ -282,6 +301,7 @@ mod tests {
                         label,
                         log_cluster: -0.1,
                         margin,
+                        neighbours: 0.0,
                         truth,
                     }
                 })
@@ -313,9 +333,7 @@ mod tests {
             let mut bins = [[0.0f64; 3]; 10];
             for o in held_out.iter().flat_map(|d| &d.outcomes) {
                 let prior = labels.inverse_propensity(o.label).ln() as f32;
-                let p = score
-                    .calibration
-                    .probability(score.log_score(o.log_cluster, o.margin, prior));
+                let p = score.calibration.probability(score.log_score(o.signs(prior)));
                 let bin = &mut bins[((p * 10.0) as usize).min(9)];
                 *bin = [
                     bin[0] + 1.0,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use gnnxml_shared::api::TagResponse;
 use gnnxml_shared::model::encoder::Lsa;
+use gnnxml_shared::model::neighbours::Neighbours;
 use gnnxml_shared::model::ranker::ClusterRankers;
 use gnnxml_shared::model::tagger::{
     Candidate, ClusterMatcher, FinishOptions, LsaSentences, Prepared, ReadOptions, Tagger,
@@ -17,7 +18,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::codec::{PartError, PartReader, PartWriter};
-use super::parts::{put_lsa, put_matcher, put_rankers, take_lsa, take_matcher, take_rankers};
+use super::parts::{
+    put_lsa, put_matcher, put_neighbours, put_rankers, take_lsa, take_matcher, take_neighbours, take_rankers,
+};
 use super::work::hex;
 use super::{MatcherKind, TrainConfig};
 use crate::data::write_atomic;
@@ -222,6 +225,11 @@ impl Model {
             put_matcher(&mut part, graph);
         }
         parts.push(("matcher.bin".to_owned(), part.finish()));
+        if let Some(neighbours) = &tagger.neighbours {
+            let mut part = PartWriter::default();
+            put_neighbours(&mut part, neighbours);
+            parts.push(("neighbours.bin".to_owned(), part.finish()));
+        }
         if let Some(lsa) = &self.lsa {
             let mut part = PartWriter::default();
             put_lsa(&mut part, lsa);
@@ -255,6 +263,7 @@ impl Model {
         part.finish()?;
         let matcher = parts.matcher(columns, clusters.len())?;
         let lsa = parts.lsa()?;
+        let neighbours = parts.neighbours(columns, labels.len())?;
         let config = &manifest.config;
         let (mut encoder, mut outside, mut dims) = (None, None, 0);
         if config.needs_vectors() {
@@ -286,6 +295,7 @@ impl Model {
             rank_embedding: config.ranker.embedding,
             embedding_weight: config.ranker.embedding_weight,
             matcher,
+            neighbours,
             labels,
             clusters: cluster_names,
             score,
@@ -420,6 +430,16 @@ impl Parts<'_> {
         };
         part.finish()?;
         Ok(made)
+    }
+
+    fn neighbours(&mut self, columns: usize, labels: usize) -> Result<Option<Neighbours>, ModelError> {
+        if !self.manifest.parts.contains_key("neighbours.bin") {
+            return Ok(None);
+        }
+        let mut part = self.part("neighbours.bin")?;
+        let neighbours = take_neighbours(&mut part, columns, labels)?;
+        part.finish()?;
+        Ok(Some(neighbours))
     }
 
     fn lsa(&mut self) -> Result<Option<Lsa>, ModelError> {

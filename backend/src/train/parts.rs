@@ -1,7 +1,9 @@
 //! Rankers, graph networks and projections as bytes.
 
+use gnnxml_shared::features::SparseVector;
 use gnnxml_shared::model::encoder::{Lsa, VectorTable};
 use gnnxml_shared::model::matcher::{Matcher, MatcherConfig, NamedTensor};
+use gnnxml_shared::model::neighbours::{Neighbours, Remembered};
 use gnnxml_shared::model::ranker::{ClusterRankers, LabelRanker};
 
 use super::codec::{PartError, PartReader, PartWriter};
@@ -17,12 +19,7 @@ pub(super) fn put_rankers(part: &mut PartWriter, clusters: &[ClusterRankers]) {
             part.u32(ranker.label);
             part.f32(ranker.bias);
             part.f32s(&ranker.embedding);
-            let mut last = 0;
-            part.varint(ranker.words.len() as u32);
-            for &(feature, _) in &ranker.words {
-                part.varint(feature - last);
-                last = feature;
-            }
+            put_rising(part, &ranker.words.iter().map(|word| word.0).collect::<Vec<_>>());
             for &(_, weight) in &ranker.words {
                 part.f32(weight);
             }
@@ -79,31 +76,15 @@ fn take_ranker(
     if embedding.len() != dims {
         return Err(part.wrong("width of a ranker's embedding", embedding.len(), dims));
     }
-    let count = part.varint()? as usize;
-    if count > part.room_for(5) {
+    let features = take_rising(part, columns, "feature of a ranker")?;
+    if features.len() > part.room_for(4) {
         return Err(part.wrong(
             "weights of a ranker",
-            count,
-            format!("at most {}", part.room_for(5)),
+            features.len(),
+            format!("at most {}", part.room_for(4)),
         ));
     }
-    let mut words: Vec<(u32, f32)> = Vec::with_capacity(count);
-    let mut last = 0u32;
-    for at in 0..count {
-        let delta = part.varint()?;
-        let feature = last
-            .checked_add(delta)
-            .filter(|&f| (f as usize) < columns && (delta > 0 || at == 0));
-        let Some(feature) = feature else {
-            return Err(part.wrong(
-                "feature of a ranker",
-                u64::from(last) + u64::from(delta),
-                format!("rising, below {columns}"),
-            ));
-        };
-        words.push((feature, 0.0));
-        last = feature;
-    }
+    let mut words: Vec<(u32, f32)> = features.into_iter().map(|feature| (feature, 0.0)).collect();
     for word in &mut words {
         word.1 = part.f32()?;
     }
@@ -113,6 +94,82 @@ fn take_ranker(
         words,
         embedding,
     })
+}
+
+/// Writes the remembered documents: a step a document, then words by gap and code, then labels by gap.
+pub(super) fn put_neighbours(part: &mut PartWriter, neighbours: &Neighbours) {
+    part.u32(neighbours.len() as u32);
+    for document in neighbours.documents() {
+        let step = document.words.values.iter().copied().fold(0.0, f32::max) / 255.0;
+        part.f32(step);
+        put_rising(part, &document.words.indices);
+        for &weight in &document.words.values {
+            part.varint((weight / step).round() as u32);
+        }
+        put_rising(part, &document.labels);
+    }
+}
+
+/// Reads what [`put_neighbours`] wrote. Words are below `columns`, labels below `labels`.
+pub(super) fn take_neighbours(
+    part: &mut PartReader,
+    columns: usize,
+    labels: usize,
+) -> Result<Neighbours, PartError> {
+    let count = part.u32()? as usize;
+    if count > part.room_for(6) {
+        return Err(part.wrong(
+            "remembered documents",
+            count,
+            format!("at most {}", part.room_for(6)),
+        ));
+    }
+    let mut documents = Vec::with_capacity(count);
+    for _ in 0..count {
+        let step = part.f32()?;
+        if !step.is_finite() || step < 0.0 {
+            return Err(part.wrong("step of a remembered document", step, "a number from 0"));
+        }
+        let indices = take_rising(part, columns, "word of a remembered document")?;
+        let values = (indices.iter())
+            .map(|_| Ok(part.varint()? as f32 * step))
+            .collect::<Result<_, PartError>>()?;
+        documents.push(Remembered {
+            words: SparseVector { indices, values },
+            labels: take_rising(part, labels, "label of a remembered document")?,
+        });
+    }
+    Ok(Neighbours::new(&documents, columns))
+}
+
+fn put_rising(part: &mut PartWriter, numbers: &[u32]) {
+    part.varint(numbers.len() as u32);
+    let mut last = 0;
+    for &number in numbers {
+        part.varint(number - last);
+        last = number;
+    }
+}
+
+/// Rising numbers below `bound`.
+fn take_rising(part: &mut PartReader, bound: usize, what: &'static str) -> Result<Vec<u32>, PartError> {
+    let count = part.varint()? as usize;
+    if count > part.room_for(1) {
+        return Err(part.wrong(what, count, format!("at most {}", part.room_for(1))));
+    }
+    let mut numbers = Vec::with_capacity(count);
+    let mut last = 0u32;
+    for at in 0..count {
+        let gap = part.varint()?;
+        let number = (last.checked_add(gap)).filter(|&n| (n as usize) < bound && (gap > 0 || at == 0));
+        let Some(number) = number else {
+            let found = u64::from(last) + u64::from(gap);
+            return Err(part.wrong(what, found, format!("rising, below {bound}")));
+        };
+        numbers.push(number);
+        last = number;
+    }
+    Ok(numbers)
 }
 
 /// Writes a graph network.

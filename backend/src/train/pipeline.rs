@@ -8,8 +8,10 @@ use std::time::Instant;
 
 use gnnxml_shared::api::{Stage, TrainEvent};
 use gnnxml_shared::metrics::{Evaluation, EvaluationOptions, LabelFrequencies, Propensity};
+use gnnxml_shared::model::neighbours::{self, Neighbours, Remembered};
 use gnnxml_shared::model::score::{Score, log_sigmoid};
 use gnnxml_shared::model::tagger::{LsaSentences, TagLabel, Tagger};
+use rayon::prelude::*;
 
 use super::encode::{Encoded, encode};
 use super::fit::{self, HeldOut, Outcome as Scored};
@@ -291,12 +293,14 @@ fn calibrate(
     frequencies: &Arc<LabelFrequencies>,
     config: &TrainConfig,
 ) -> (Score, BTreeMap<String, f64>) {
-    let held: Vec<HeldOut> = (matched.held_log_odds.iter())
+    let near = remember(documents, config, |document| !documents.held_out[document]);
+    let held: Vec<HeldOut> = (matched.held_log_odds.par_iter())
         .map(|(document, log_odds)| {
             let document = *document as usize;
             let truth = &documents.gathered.labels[document];
             let words = &documents.gathered.words[document];
             let embedding = encoded.embedding(document);
+            let votes = (near.as_ref()).map_or_else(Vec::new, |near| near.votes(words));
             let mut outcomes = Vec::new();
             for cluster in gnnxml_shared::model::tagger::strongest(log_odds, config.score.clusters) {
                 let rankers = &ranked.first[cluster as usize];
@@ -307,6 +311,7 @@ fn calibrate(
                         label,
                         log_cluster,
                         margin,
+                        neighbours: neighbours::lift(neighbours::vote_of(&votes, label)),
                         truth,
                     });
                 }
@@ -330,7 +335,7 @@ fn calibrate(
         let mut scored: Vec<(f32, u32)> = (document.outcomes.iter())
             .map(|o| {
                 let prior = frequencies.inverse_propensity(o.label).ln() as f32;
-                (score.log_score(o.log_cluster, o.margin, prior), o.label)
+                (score.log_score(o.signs(prior)), o.label)
             })
             .collect();
         scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -342,6 +347,20 @@ fn calibrate(
         evaluation.add(&ranking, &document.truth);
     }
     (score, evaluation.finish().values)
+}
+
+/// The documents of a run that a text may be compared with.
+fn remember(documents: &Documents, config: &TrainConfig, keep: impl Fn(usize) -> bool) -> Option<Neighbours> {
+    let words = config.score.remembered_words;
+    if words == 0 {
+        return None;
+    }
+    let gathered = &documents.gathered;
+    let remembered: Vec<Remembered> = (0..documents.training)
+        .filter(|&document| keep(document))
+        .map(|document| Remembered::new(&gathered.words[document], &gathered.labels[document], words))
+        .collect();
+    Some(Neighbours::new(&remembered, gathered.tfidf.len()))
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -356,6 +375,7 @@ fn assemble(
     config: &TrainConfig,
     corpus: CorpusFacts,
 ) -> Model {
+    let neighbours = remember(&documents, config, |_| true);
     let gathered = documents.gathered;
     let labels: Vec<TagLabel> = (gathered.label_names.into_iter().enumerate())
         .map(|(label, name)| TagLabel {
@@ -379,6 +399,7 @@ fn assemble(
         rank_embedding: config.ranker.embedding,
         embedding_weight: config.ranker.embedding_weight,
         matcher: matched.last,
+        neighbours,
         labels,
         clusters: names,
         score,

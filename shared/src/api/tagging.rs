@@ -26,7 +26,7 @@ pub struct Tag {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Evidence {
-    /// Everything together, in log-odds.
+    /// Everything together: the log-score that calibration turns into the tag's probability.
     pub total: f32,
     /// The label's own bias and prior.
     pub bias: f32,
@@ -34,6 +34,9 @@ pub struct Evidence {
     pub cluster: f32,
     /// What the document's embedding contributes.
     pub embedding: f32,
+    /// What the most similar training documents contribute.
+    #[serde(default)]
+    pub neighbours: f32,
     /// The strongest words, largest contribution first.
     pub words: Vec<WordEvidence>,
     /// What the words that are not listed contribute together.

@@ -164,6 +164,9 @@ impl Opening {
                 });
             }
         };
+        let neighbours = optional("neighbours")?
+            .map(|bytes| parts::read_neighbours("neighbours", bytes, tfidf.len(), labels.len()))
+            .transpose()?;
         let encoder = lsa.map(|lsa| Box::new(LsaSentences::new(Arc::clone(&tfidf), lsa)) as Box<_>);
         let tagger = Tagger {
             tfidf,
@@ -174,6 +177,7 @@ impl Opening {
             rank_embedding: facts.rank_embedding,
             embedding_weight: facts.embedding_weight,
             matcher,
+            neighbours,
             labels,
             clusters: facts.clusters,
             score: facts.score,

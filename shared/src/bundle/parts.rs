@@ -5,9 +5,10 @@
 
 use super::BundleError;
 use super::wire::{Reader, Writer};
-use crate::features::{TfIdf, TfIdfParts};
+use crate::features::{SparseVector, TfIdf, TfIdfParts};
 use crate::model::encoder::{Lsa, VectorTable};
 use crate::model::matcher::{Matcher, MatcherConfig, NamedTensor};
+use crate::model::neighbours::{Neighbours, Remembered};
 use crate::model::ranker::{ClusterRankers, LabelRanker};
 use crate::model::tagger::TagLabel;
 
@@ -16,6 +17,7 @@ const VOCABULARY: [u8; 4] = *b"VOCA";
 const PROJECTION: [u8; 4] = *b"LSAP";
 const MATCHER: [u8; 4] = *b"GINB";
 const RANKERS: [u8; 4] = *b"RANK";
+const NEIGHBOURS: [u8; 4] = *b"NEAR";
 
 /// All terms of a vocabulary together.
 const MAX_TERM_BYTES: usize = 256 << 20;
@@ -260,6 +262,59 @@ pub(super) fn read_rankers(
     }
     part.finish()?;
     Ok(clusters)
+}
+
+/// The remembered documents: a step each, words by gap with codes of the step, labels by gap.
+pub(super) fn write_neighbours(neighbours: &Neighbours) -> Vec<u8> {
+    let mut part = Writer::new(NEIGHBOURS);
+    part.count(neighbours.len());
+    for document in neighbours.documents() {
+        let step = document.words.values.iter().copied().fold(0.0, f32::max) / 255.0;
+        part.f32(step);
+        part.ascending(&document.words.indices);
+        let codes = document
+            .words
+            .values
+            .iter()
+            .map(|weight| (weight / step).round() as u8);
+        part.i8s(&codes.map(u8::cast_signed).collect::<Vec<_>>());
+        part.ascending(&document.labels);
+    }
+    part.finish()
+}
+
+/// Remembered documents whose words lie below `terms` and whose labels lie below `labels`.
+pub(super) fn read_neighbours(
+    name: &str,
+    bytes: &[u8],
+    terms: usize,
+    labels: usize,
+) -> Result<Neighbours, BundleError> {
+    let bound = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let mut part = Reader::new(name, bytes, NEIGHBOURS)?;
+    let count = part.count(7, "documents")?;
+    let mut documents = Vec::with_capacity(count);
+    for _ in 0..count {
+        let step = part.f32("step")?;
+        if !step.is_finite() || step < 0.0 {
+            return Err(part.bad("step", step, "a number from 0"));
+        }
+        let indices = part.ascending(bound(terms), "words")?;
+        let codes = part.i8s("weights")?;
+        if codes.len() != indices.len() {
+            return Err(part.bad("weights", codes.len(), &format!("{} codes", indices.len())));
+        }
+        let values = codes
+            .iter()
+            .map(|code| f32::from(code.cast_unsigned()) * step)
+            .collect();
+        documents.push(Remembered {
+            words: SparseVector { indices, values },
+            labels: part.ascending(bound(labels), "labels")?,
+        });
+    }
+    part.finish()?;
+    Ok(Neighbours::new(&documents, terms))
 }
 
 fn write_codes(part: &mut Writer, values: &[f32]) {

@@ -59,6 +59,9 @@ pub fn publish(
     if let Some(graph) = tagger.matcher.graph() {
         put("matcher", parts::write_matcher(graph));
     }
+    if let Some(neighbours) = &tagger.neighbours {
+        put("neighbours", parts::write_neighbours(neighbours));
+    }
     let mut extra = BTreeMap::new();
     for (role, bytes) in facts.extra {
         let part = PartRef::of(&role, &bytes);

@@ -10,6 +10,7 @@ use crate::features::{TfIdfBuilder, TfIdfOptions};
 use crate::keygraph::{self, EntityLexicon};
 use crate::model::encoder::{Lsa, VectorTable};
 use crate::model::matcher::{Matcher, MatcherConfig, NamedTensor};
+use crate::model::neighbours::{Neighbours, Remembered};
 use crate::model::ranker::{ClusterRankers, LabelRanker};
 use crate::model::score::Score;
 use crate::model::tagger::{ClusterMatcher, FinishOptions, LsaSentences, ReadOptions, TagLabel, Tagger};
@@ -80,7 +81,11 @@ fn model() -> (Tagger, Lsa, Vec<ClusterRankers>) {
         rankers(&mut rng, &[0, 2, 4], terms, DIMS),
         rankers(&mut rng, &[1, 3], terms, DIMS),
     ];
+    let remembered: Vec<Remembered> = (TEXTS.iter().enumerate())
+        .map(|(nth, text)| Remembered::new(&tfidf.transform(text), &[nth as u32], 8))
+        .collect();
     let tagger = Tagger {
+        neighbours: Some(Neighbours::new(&remembered, terms)),
         encoder: Some(Box::new(LsaSentences::new(Arc::clone(&tfidf), lsa.clone()))),
         tfidf,
         lexicon: EntityLexicon::new(["ghana"]),
@@ -101,7 +106,10 @@ fn model() -> (Tagger, Lsa, Vec<ClusterRankers>) {
             })
             .collect(),
         clusters: vec!["trade".into(), "health".into()],
-        score: Score::default(),
+        score: Score {
+            neighbours: 0.4,
+            ..Score::default()
+        },
     };
     (tagger, lsa, shards)
 }

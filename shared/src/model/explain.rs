@@ -1,6 +1,6 @@
 //! Why a tag was given: its log-score taken apart, exactly.
 //!
-//! s = a·ln p(z) + ln σ(b·t) + γ·ln(1/p_ℓ), and t is a sum over words. The sum goes through ln σ, so a word's share is
+//! s = a·ln p(z) + ln σ(b·t) + γ·ln(1/p_ℓ), and t is a sum over words and neighbours. The sum goes through ln σ, so a word's share is
 //! the chord's: with t₀ the log-odds of the label before any word is read, each term counts
 //! (ln σ(b·t) − ln σ(b·t₀)) / (t − t₀) times itself. The shares then add up to s without a remainder, and a word's sign is its own.
 //!
@@ -8,6 +8,7 @@
 //! keyword is left out of the graph (graph network) or its words out of the text (linear matcher).
 
 use super::matcher::LEFT_OVER;
+use super::neighbours;
 use super::ranker::ClusterRankers;
 use super::score::log_sigmoid;
 use super::tagger::{Candidate, Prepared, Tagger};
@@ -35,7 +36,8 @@ pub fn evidence(
 
     let read: f32 = terms.embedding + terms.words.iter().map(|w| w.1).sum::<f32>();
     let t0 = score.margin.log_odds(terms.bias) + score.lift * prior;
-    let t = t0 + slope * read;
+    let near = score.neighbours * neighbours::lift(neighbours::vote_of(&prepared.votes, candidate.label));
+    let t = t0 + slope * read + near;
     let chord = if (t - t0).abs() > 1e-6 {
         (log_sigmoid(b * t) - log_sigmoid(b * t0)) / (t - t0)
     } else {
@@ -74,10 +76,11 @@ pub fn evidence(
     let embedding = share * terms.embedding;
     let listed: f32 = words.iter().map(|w| w.weight).sum();
     Evidence {
-        total: bias + cluster + embedding + listed + other_words,
+        total: bias + cluster + embedding + chord * near + listed + other_words,
         bias,
         cluster,
         embedding,
+        neighbours: chord * near,
         words,
         other_words,
         sentences,

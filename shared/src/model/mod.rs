@@ -2,11 +2,13 @@
 //!
 //! Plain Rust, SIMD where it pays; it never loads, trains or draws anything.
 //! Start at [`tagger`], which calls the rest in order: [`encoder`], where a text becomes numbers, [`matcher`], from a
-//! text's KeyGraph to label clusters, [`ranker`], from a cluster to its labels, and [`score`], which mixes the two.
+//! text's KeyGraph to label clusters, [`ranker`], from a cluster to its labels, [`neighbours`], what similar
+//! documents carry, and [`score`], which mixes them.
 
 pub mod encoder;
 pub mod explain;
 pub mod matcher;
+pub mod neighbours;
 pub mod ops;
 pub mod ranker;
 pub mod score;

@@ -3,10 +3,12 @@
 //! For label ℓ of cluster k, with margin m from its ranker and p_ℓ its propensity:
 //!
 //! ```text
-//! t     = slope·m + offset + lift·ln(1/p_ℓ)                  log-odds of the label in its cluster
+//! t     = slope·m + offset + lift·ln(1/p_ℓ) + ν·n_ℓ(x)       log-odds of the label in its cluster
 //! s     = a·ln p(z=k|x) + ln σ(b·t) + γ·ln(1/p_ℓ)            log-score: p(z)^a · p(y|z,x)^b · (1/p_ℓ)^γ
 //! p     = calibration(s)                                     what is shown
 //! ```
+//!
+//! n_ℓ(x) is what the most similar training documents say ([`super::neighbours`]).
 //!
 //! The paper multiplies the two probabilities and stops there. The exponents a and b say how far each factor is trusted; `lift`
 //! undoes the ranker's habit of under-scoring labels with few documents, and γ prefers the rarer of two labels that are
@@ -96,6 +98,19 @@ impl Calibration {
     }
 }
 
+/// What a model knows about one label and a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Signs {
+    /// ln p(z=k|x).
+    pub log_cluster: f32,
+    /// m.
+    pub margin: f32,
+    /// n_ℓ(x): [`super::neighbours::lift`] of the label's vote.
+    pub neighbours: f32,
+    /// ln(1/p_ℓ).
+    pub log_inverse_propensity: f32,
+}
+
 /// The fitted mixture of everything a model knows about a label and a text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,6 +123,9 @@ pub struct Score {
     pub label_exponent: f32,
     /// Weight of ln(1/p_ℓ) inside the log-odds.
     pub lift: f32,
+    /// ν.
+    #[serde(default)]
+    pub neighbours: f32,
     /// γ.
     pub gamma: f32,
     /// B: how many clusters are looked into.
@@ -124,6 +142,7 @@ impl Default for Score {
             cluster_exponent: 1.0,
             label_exponent: 1.0,
             lift: 0.0,
+            neighbours: 0.0,
             gamma: 0.0,
             clusters: 10,
             calibration: Calibration::Platt(Sigmoid::PLAIN),
@@ -133,12 +152,14 @@ impl Default for Score {
 }
 
 impl Score {
-    /// s, from ln p(z=k|x), the margin and ln(1/p_ℓ).
-    pub fn log_score(&self, log_cluster: f32, margin: f32, log_inverse_propensity: f32) -> f32 {
-        let t = self.margin.log_odds(margin) + self.lift * log_inverse_propensity;
-        self.cluster_exponent * log_cluster
+    /// s.
+    pub fn log_score(&self, signs: Signs) -> f32 {
+        let t = self.margin.log_odds(signs.margin)
+            + self.lift * signs.log_inverse_propensity
+            + self.neighbours * signs.neighbours;
+        self.cluster_exponent * signs.log_cluster
             + log_sigmoid(self.label_exponent * t)
-            + self.gamma * log_inverse_propensity
+            + self.gamma * signs.log_inverse_propensity
     }
 }
 
@@ -181,7 +202,13 @@ mod tests {
         let score = Score::default();
         let (p_cluster, margin) = (0.3f32, 0.7f32);
         let expected = (p_cluster * sigmoid(margin)).ln();
-        assert!((score.log_score(p_cluster.ln(), margin, 2.0) - expected).abs() < 1e-6);
+        let signs = Signs {
+            log_cluster: p_cluster.ln(),
+            margin,
+            neighbours: 1.0,
+            log_inverse_propensity: 2.0,
+        };
+        assert!((score.log_score(signs) - expected).abs() < 1e-6);
     }
 
     #[test]
@@ -190,6 +217,14 @@ mod tests {
             gamma: 0.3,
             ..Score::default()
         };
-        assert!(score.log_score(-0.1, 2.0, 1.5) > score.log_score(-0.1, 2.0, 0.2));
+        let of = |log_inverse_propensity| {
+            score.log_score(Signs {
+                log_cluster: -0.1,
+                margin: 2.0,
+                neighbours: 0.0,
+                log_inverse_propensity,
+            })
+        };
+        assert!(of(1.5) > of(0.2));
     }
 }

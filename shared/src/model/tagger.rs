@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::encoder::{Lsa, SentenceEncoder, l2_normalise};
 use super::explain;
 use super::matcher::{GraphInput, Matcher, MatcherError};
+use super::neighbours::{self, Neighbours};
 use super::ranker::ClusterRankers;
-use super::score::{Score, log_sigmoid, sigmoid};
+use super::score::{Score, Signs, log_sigmoid, sigmoid};
 use crate::api::{MatchedCluster, Tag, TagResponse};
 use crate::features::{SparseVector, TfIdf};
 use crate::keygraph::{self, EntityLexicon, KeyGraph};
@@ -99,6 +100,8 @@ pub struct Tagger {
     /// What the document's vector is multiplied with before rankers see it.
     pub embedding_weight: f32,
     pub matcher: ClusterMatcher,
+    /// Training documents to compare a text with; `None` when the score does without.
+    pub neighbours: Option<Neighbours>,
     pub labels: Vec<TagLabel>,
     /// Names of the clusters.
     pub clusters: Vec<String>,
@@ -135,6 +138,8 @@ pub struct Prepared {
     pub cluster_log_odds: Vec<f32>,
     /// The clusters whose rankers are needed, most probable first.
     pub needed: Vec<u32>,
+    /// What similar documents say, ascending by label.
+    pub votes: Vec<(u32, f32)>,
     /// What the graph network saw.
     pub graph: Option<GraphInput<'static>>,
 }
@@ -251,11 +256,13 @@ impl Tagger {
         };
         let cluster_log_odds = self.matcher.log_odds(&reading.words, graph_logits);
         let needed = strongest(&cluster_log_odds, self.score.clusters);
+        let votes = (self.neighbours.as_ref()).map_or_else(Vec::new, |all| all.votes(&reading.words));
         Prepared {
             reading,
             embedding,
             cluster_log_odds,
             needed,
+            votes,
             graph,
         }
     }
@@ -292,8 +299,12 @@ impl Tagger {
             let log_cluster = log_sigmoid(prepared.cluster_log_odds[cluster as usize]);
             let margins = rankers.margins(&prepared.reading.words, &prepared.embedding);
             for (position, (&label, margin)) in rankers.labels().iter().zip(margins).enumerate() {
-                let prior = self.labels[label as usize].log_inverse_propensity;
-                let log_score = self.score.log_score(log_cluster, margin, prior);
+                let log_score = self.score.log_score(Signs {
+                    log_cluster,
+                    margin,
+                    neighbours: neighbours::lift(neighbours::vote_of(&prepared.votes, label)),
+                    log_inverse_propensity: self.labels[label as usize].log_inverse_propensity,
+                });
                 found.push(Candidate {
                     label,
                     cluster,
