@@ -6,6 +6,7 @@
 mod demo;
 mod http;
 mod licences;
+mod peers;
 mod setup;
 mod steps;
 mod test;
@@ -21,6 +22,7 @@ cargo xtask COMMAND
   test                       set up, then every test: unit, property, gradients, wasm, server, crash, browser
   web                        build the page into dist/
   bench ROOM [ARGS…]         measure one room with a release build (gnnxml bench ROOM ARGS…)
+  bench peers [ARGS…]        ours beside omikuji and PECOS: --train FILE [--ids FILE] --test FILE [--presets fast,best]
   fmt                        format every crate
   lint                       formatting, clippy, licences (cargo-deny where it is installed)
   check-cuda                 type-check the feature `cuda` (needs nvcc on PATH)
@@ -64,6 +66,9 @@ fn web(args: &[String]) -> anyhow::Result<()> {
 }
 
 fn bench(args: &[String]) -> anyhow::Result<()> {
+    if let Some(("peers", rest)) = args.split_first().map(|(room, rest)| (room.as_str(), rest)) {
+        return peers::run(rest);
+    }
     let mut command = vec![
         "run",
         "--release",

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::{bench_encoder, bench_keygraph, bench_labels, bench_matcher, bench_server};
+use super::{bench_ablation, bench_encoder, bench_keygraph, bench_labels, bench_matcher, bench_server};
 
 /// Arguments of `gnnxml bench`.
 #[derive(Debug, clap::Args)]
@@ -14,6 +14,8 @@ pub(super) struct Args {
 /// What can be measured.
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
+    /// The whole model with one part changed at a time: partition, number of clusters, matcher, ranker, score
+    Ablation(bench_ablation::Args),
     /// Sentence encoders: tokens a second against onnxruntime and candle, and what eight bits cost
     Encoder(bench_encoder::Args),
     /// Reading a corpus and drawing every KeyGraph, by number of threads
@@ -28,6 +30,7 @@ enum BenchCommand {
 
 pub(super) fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
+        BenchCommand::Ablation(args) => bench_ablation::run(&args),
         BenchCommand::Encoder(args) => bench_encoder::run(&args),
         BenchCommand::Keygraph(args) => bench_keygraph::run(&args),
         BenchCommand::Labels(args) => bench_labels::run(args),

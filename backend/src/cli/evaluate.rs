@@ -31,7 +31,9 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let model = Model::load(&args.model)?;
-    let mut source = CorpusSource::detect(&args.corpus)?.skip_bad(args.skip_bad);
+    let mut source = CorpusSource::detect(&args.corpus)?
+        .skip_bad(args.skip_bad)
+        .keep_repeated_ids();
     if let Some(ids) = &args.ids {
         source = source.only(IdFilter::from_file(ids)?);
     }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod bench;
+mod bench_ablation;
 mod bench_encoder;
 mod bench_keygraph;
 mod bench_labels;
@@ -19,6 +20,7 @@ mod encoder;
 mod evaluate;
 mod export;
 mod keygraph;
+mod learn;
 mod predict;
 mod serve;
 mod train;
@@ -38,6 +40,8 @@ enum Command {
     Train(train::Args),
     /// Score a model on a labelled corpus
     Evaluate(evaluate::Args),
+    /// Teach a trained model new documents and new labels
+    Learn(learn::Args),
     /// Tag documents
     Predict(predict::Args),
     /// Publish a trained model as a bundle for the browser
@@ -66,6 +70,7 @@ pub fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Train(args) => train::run(args),
         Command::Evaluate(args) => evaluate::run(args),
+        Command::Learn(args) => learn::run(args),
         Command::Predict(args) => predict::run(args),
         Command::Export(args) => export::run(args),
         Command::Serve(args) => serve::run(args),
@@ -95,5 +100,11 @@ fn is_the_callers(cause: &(dyn std::error::Error + 'static)) -> bool {
         || cause
             .downcast_ref::<crate::data::CorpusError>()
             .is_some_and(crate::data::CorpusError::is_the_callers)
+        || cause
+            .downcast_ref::<crate::train::LearnError>()
+            .is_some_and(crate::train::LearnError::is_the_callers)
+        || (cause.downcast_ref::<crate::train::ModelError>())
+            .is_some_and(crate::train::ModelError::is_the_callers)
+        || cause.is::<crate::labels::LabelError>()
         || cause.is::<crate::encoder::EncoderError>()
 }

@@ -83,13 +83,17 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let mut source = CorpusSource::detect(corpus)?.skip_bad(args.skip_bad);
+    let mut source = CorpusSource::detect(corpus)?
+        .skip_bad(args.skip_bad)
+        .keep_repeated_ids();
     if let Some(ids) = &args.ids {
         source = source.only(IdFilter::from_file(ids)?);
     }
     let request = TrainRequest {
         corpus: source,
-        valid: args.valid.as_ref().map(CorpusSource::detect).transpose()?,
+        valid: (args.valid.as_ref())
+            .map(|path| CorpusSource::detect(path).map(CorpusSource::keep_repeated_ids))
+            .transpose()?,
         out: out.clone(),
         config,
         device: args.device,

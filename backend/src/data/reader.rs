@@ -94,6 +94,8 @@ pub struct Columns {
 pub struct ReadOptions {
     /// How many bad records to leave out and count before giving up.
     pub skip_bad: usize,
+    /// Keep a document whose id came before, and complain, instead of counting it as bad.
+    pub keep_repeated_ids: bool,
     /// Only these documents.
     pub ids: Option<IdFilter>,
     /// Bytes beyond which a line (or a CSV record, or a document file) is refused.
@@ -110,6 +112,7 @@ impl Default for ReadOptions {
     fn default() -> Self {
         Self {
             skip_bad: 0,
+            keep_repeated_ids: false,
             ids: None,
             longest_record: 256 << 20,
             columns: Columns::default(),
@@ -129,6 +132,8 @@ pub struct CorpusReader {
     options: ReadOptions,
     seen: HashSet<u64, BuildHasherDefault<AlreadyHashed>>,
     complaints: Vec<Complaint>,
+    /// The first complaint about a repeated id, and how many there were.
+    repeated: Option<(Complaint, usize)>,
     skipped: usize,
     line: u64,
     over: bool,
@@ -152,6 +157,7 @@ impl CorpusReader {
             options,
             seen: HashSet::default(),
             complaints: Vec::new(),
+            repeated: None,
             skipped: 0,
             line: 0,
             over: false,
@@ -161,6 +167,11 @@ impl CorpusReader {
     /// The first [`COMPLAINTS_KEPT`] complaints so far.
     pub fn complaints(&self) -> &[Complaint] {
         &self.complaints
+    }
+
+    /// The first complaint about a repeated id whose document was kept all the same, and how many there were so far.
+    pub fn repeated(&self) -> Option<(&Complaint, usize)> {
+        self.repeated.as_ref().map(|(first, count)| (first, *count))
     }
 
     /// How many bad records were left out so far.
@@ -184,6 +195,21 @@ impl CorpusReader {
             document.labels = without_repeats(document.labels);
         }
         document
+    }
+
+    /// What is wrong with an id that came before.
+    fn repeats(&mut self, id: &str) -> Option<Complaint> {
+        if self.seen.insert(content_hash(id.as_bytes())) {
+            return None;
+        }
+        let found = complaint(
+            &self.file,
+            self.line,
+            format!("the id {} a second time", quote(id)),
+            "an id that no other document has",
+        );
+        self.repeated.get_or_insert_with(|| (found.clone(), 0)).1 += 1;
+        Some(found)
     }
 
     /// Leaves a bad record out if the budget allows, otherwise turns it into the error that ends the stream.
@@ -220,13 +246,10 @@ impl Iterator for CorpusReader {
                     self.line = line;
                     if document.id.is_empty() {
                         complaint(&self.file, line, "an empty id", "an id")
-                    } else if !self.seen.insert(content_hash(document.id.as_bytes())) {
-                        complaint(
-                            &self.file,
-                            line,
-                            format!("the id {} a second time", quote(&document.id)),
-                            "an id that no other document has",
-                        )
+                    } else if let Some(repeated) = self.repeats(&document.id)
+                        && !self.options.keep_repeated_ids
+                    {
+                        repeated
                     } else if self
                         .options
                         .ids

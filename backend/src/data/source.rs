@@ -63,7 +63,13 @@ impl CorpusSource {
         self
     }
 
-    /// Keeps only these documents.
+    /// Keeps documents whose ids repeat: an id says where a document is, not what can be learned from it.
+    pub fn keep_repeated_ids(mut self) -> Self {
+        self.options.keep_repeated_ids = true;
+        self
+    }
+
+    /// Only these documents.
     pub fn only(mut self, ids: IdFilter) -> Self {
         self.options.ids = Some(ids);
         self

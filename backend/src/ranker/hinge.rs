@@ -15,7 +15,10 @@ pub fn loss(margin: f64) -> f64 {
     (1.0 - margin).max(0.0).powi(2)
 }
 
-/// Solves into `weights` (length [`super::Rows::width`], overwritten) and returns the dual variables.
+/// Solves in `weights` (length [`super::Rows::width`]) and returns the dual variables.
+///
+/// On entry `weights` are the w₀ that the solution is held to: ½‖w − w₀‖² instead of ½‖w‖². Zeros for a fresh label; what a
+/// label has learned before, for one that learns on.
 pub fn solve(
     problem: &Problem<'_>,
     options: &SolverOptions,
@@ -30,7 +33,6 @@ pub fn solve(
     ];
     let ridge_of = |sign: f32| ridge[usize::from(sign > 0.0)];
     let mut alphas = problem.warm(start);
-    weights.fill(0.0);
     for ((&document, &sign), &alpha) in problem.documents.iter().zip(&signs).zip(&alphas) {
         if alpha > 0.0 {
             rows.add(document as usize, alpha * sign, weights);

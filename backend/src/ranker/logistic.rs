@@ -25,7 +25,10 @@ const MAX_NEWTON: usize = 100;
 /// How far a Newton step that left the bounds is cut back.
 const CUT_BACK: f64 = 0.1;
 
-/// Solves into `weights` (length [`super::Rows::width`], overwritten) and returns the dual variables.
+/// Solves in `weights` (length [`super::Rows::width`]) and returns the dual variables.
+///
+/// On entry `weights` are the w₀ that the solution is held to: ½‖w − w₀‖² instead of ½‖w‖². Zeros for a fresh label; what a
+/// label has learned before, for one that learns on.
 pub fn solve(
     problem: &Problem<'_>,
     options: &SolverOptions,
@@ -50,7 +53,6 @@ pub fn solve(
             [alpha, cost - alpha]
         })
         .collect();
-    weights.fill(0.0);
     for ((&document, &sign), pair) in problem.documents.iter().zip(&signs).zip(&pairs) {
         rows.add(document as usize, pair[0] as f32 * sign, weights);
     }

@@ -68,12 +68,14 @@ fn both_solvers_reach_liblinears_objective() {
             positives: &reference.positives,
             costs: reference.costs(),
         };
+        weights.fill(0.0);
         hinge::solve(&problem, &TIGHT, None, &mut weights);
         close(
             problem.objective(&weights, hinge::loss),
             reference.squared_hinge,
             &format!("hinge {nth}"),
         );
+        weights.fill(0.0);
         logistic::solve(&problem, &TIGHT, None, &mut weights);
         close(
             problem.objective(&weights, logistic::loss),

@@ -2,6 +2,7 @@
 
 use gnnxml_shared::features::TfIdfOptions;
 use gnnxml_shared::keygraph;
+use gnnxml_shared::model::matcher::Variant;
 use gnnxml_shared::text::Language;
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,9 @@ pub struct EncoderSettings {
     pub name: String,
     /// Width of `lsa`; the others bring their own.
     pub dims: usize,
+    /// Sentences of a document that are encoded, from its beginning; 0 for all.
+    #[serde(default)]
+    pub sentences: u32,
 }
 
 /// Which matcher chooses clusters.
@@ -68,6 +72,9 @@ pub struct MatcherSettings {
     pub max_vertices: usize,
     /// Width of its trained word embedding.
     pub embedding: usize,
+    /// Which of the paper's four networks: v1 to v4, the last the whole one.
+    #[serde(default)]
+    pub variant: Variant,
 }
 
 /// How labels are ranked.
@@ -217,6 +224,14 @@ impl TrainConfig {
     /// Whether anything looks at sentence vectors.
     pub fn needs_vectors(&self) -> bool {
         self.ranker.embedding || self.matcher.kind != MatcherKind::Linear
+    }
+
+    /// Sentences of a document that are encoded.
+    pub fn encoded_sentences(&self) -> u32 {
+        match self.encoder.sentences {
+            0 => u32::MAX,
+            some => some,
+        }
     }
 
     fn check(&self, file: &str) -> Result<(), ConfigError> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gnnxml_shared::keygraph::KeyGraph;
 use gnnxml_shared::model::encoder::{Lsa, SentenceEncoder};
 use gnnxml_shared::model::matcher::{GraphInput, MatcherConfig};
-use gnnxml_shared::model::tagger::{LsaSentences, document_vector, keyword_graph};
+use gnnxml_shared::model::tagger::{LsaSentences, document_vector, first_sentences, keyword_graph};
 use rayon::prelude::*;
 
 use super::codec::{PartError, PartReader, PartWriter};
@@ -95,6 +95,7 @@ pub(super) fn graph_config(
         layers: settings.layers,
         max_vertices: settings.max_vertices,
         embedding: settings.embedding,
+        variant: settings.variant,
         ..MatcherConfig::fast(dims, clusters, vocabulary)
     }
 }
@@ -175,7 +176,7 @@ impl Run<'_> {
             .par_iter()
             .map(|document| KeyGraph::build(&document.text, language, &gathered.lexicon, options))
             .collect();
-        let vectors = voice.encode(chunk, &graphs)?;
+        let vectors = voice.encode(chunk, &graphs, self.config.encoded_sentences())?;
         let inputs: Vec<Option<GraphInput<'static>>> = (graphs.par_iter().zip(&vectors).enumerate())
             .map(|(nth, (graph, vectors))| {
                 let words = &gathered.words[self.at + nth];
@@ -261,19 +262,21 @@ impl Voice {
     }
 
     /// Sentence vectors of each document.
-    fn encode(&mut self, chunk: &[Document], graphs: &[KeyGraph]) -> Result<Vec<Vec<f32>>, TrainError> {
-        fn sentences<'t>(document: &'t Document, graph: &KeyGraph) -> Vec<&'t str> {
-            graph
-                .sentences()
-                .iter()
-                .map(|s| &document.text[s.start..s.end])
-                .collect()
-        }
+    fn encode(
+        &mut self,
+        chunk: &[Document],
+        graphs: &[KeyGraph],
+        most: u32,
+    ) -> Result<Vec<Vec<f32>>, TrainError> {
         match self {
             Self::Lsa { sentences: lsa, .. } => {
                 let pairs = chunk.par_iter().zip(graphs);
                 Ok(pairs
-                    .map(|(document, graph)| lsa.encode(&sentences(document, graph)))
+                    .map(|(document, graph)| {
+                        let mut vectors = lsa.encode(&first_sentences(&document.text, graph, most));
+                        vectors.resize(graph.sentences().len() * lsa.dims(), 0.0);
+                        vectors
+                    })
                     .collect())
             }
             Self::Outside { encoder, cache } => {
@@ -285,14 +288,19 @@ impl Voice {
                     return Err(wrong(anyhow::anyhow!("an earlier error lost its cache")));
                 };
                 let mut cached = CachedEncoder::new(encoder.as_ref(), taken);
-                let all = chunk.iter().zip(graphs).flat_map(|(d, g)| sentences(d, g));
+                let all = chunk
+                    .iter()
+                    .zip(graphs)
+                    .flat_map(|(d, g)| first_sentences(&d.text, g, most));
                 let rows = cached.encode_all(all).map_err(wrong)?;
                 let vectors = cached.into_vectors();
                 let dims = encoder.dims();
                 let mut rows = rows.into_iter();
                 let found = graphs.iter().map(|graph| {
                     let mut of_document = vec![0.0; graph.sentences().len() * dims];
-                    for (into, row) in of_document.chunks_exact_mut(dims).zip(rows.by_ref()) {
+                    let read = of_document.chunks_exact_mut(dims).take(most as usize);
+                    // The row comes second: zip must not take one it has no place for.
+                    for (into, row) in read.zip(rows.by_ref()) {
                         vectors.read(row, into);
                     }
                     of_document

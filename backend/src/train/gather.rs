@@ -72,6 +72,11 @@ pub fn gather(
         },
     )?;
     progress.check()?;
+    if let Some((first, count)) = reader.repeated() {
+        progress.warn(format!(
+            "{count} documents repeat the id of another and were kept: {first}"
+        ));
+    }
     for complaint in reader.complaints() {
         progress.warn(format!("left out: {complaint}"));
     }

@@ -9,6 +9,7 @@ mod encode;
 mod error;
 pub mod fit;
 mod gather;
+mod learn;
 mod matching;
 mod model;
 mod parts;
@@ -27,6 +28,7 @@ pub use config::{
 };
 pub use error::TrainError;
 pub use gather::{Gathered, gather};
+pub use learn::{LearnError, LearnRequest, Learned, learn};
 pub use model::{CorpusFacts, MODEL_VERSION, Manifest, Model, ModelError, read_manifest};
 pub use pipeline::{Outcome, TrainRequest, train};
 pub use progress::Progress;

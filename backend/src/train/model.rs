@@ -12,7 +12,7 @@ use gnnxml_shared::model::encoder::Lsa;
 use gnnxml_shared::model::neighbours::Neighbours;
 use gnnxml_shared::model::ranker::ClusterRankers;
 use gnnxml_shared::model::tagger::{
-    Candidate, ClusterMatcher, FinishOptions, LsaSentences, Prepared, ReadOptions, Tagger,
+    Candidate, ClusterMatcher, FinishOptions, LsaSentences, Prepared, ReadOptions, Tagger, first_sentences,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -94,6 +94,13 @@ pub enum ModelError {
     Encoder { name: String, reason: String },
 }
 
+impl ModelError {
+    /// Whether the caller named something that is no model of ours, rather than the machine failing.
+    pub fn is_the_callers(&self) -> bool {
+        !matches!(self, Self::Io { .. })
+    }
+}
+
 /// A model in memory.
 pub struct Model {
     pub manifest: Manifest,
@@ -116,13 +123,24 @@ impl std::fmt::Debug for Model {
 }
 
 impl Model {
+    /// Width of the document vector that the rankers read; 0 when they read words alone.
+    pub fn ranker_dims(&self) -> usize {
+        if self.tagger.rank_embedding {
+            self.tagger.dims
+        } else {
+            0
+        }
+    }
+
     /// Reads a text up to the choice of clusters.
     pub fn prepare(&self, text: &str, options: ReadOptions) -> anyhow::Result<Prepared> {
         let reading = self.tagger.read(text, options);
         let vectors = match (&self.outside, &reading.keygraph) {
             (Some(encoder), Some(graph)) if self.tagger.needs_vectors() => {
-                let sentences: Vec<&str> = graph.sentences().iter().map(|s| &text[s.start..s.end]).collect();
-                encoder.encode(&sentences)?
+                let mut vectors =
+                    encoder.encode(&first_sentences(text, graph, self.tagger.encoded_sentences))?;
+                vectors.resize(graph.sentences().len() * self.tagger.dims, 0.0);
+                vectors
             }
             _ => self.tagger.sentence_vectors(text, &reading),
         };
@@ -292,6 +310,7 @@ impl Model {
             keygraph: config.keygraph.clone(),
             encoder,
             dims,
+            encoded_sentences: config.encoded_sentences(),
             rank_embedding: config.ranker.embedding,
             embedding_weight: config.ranker.embedding_weight,
             matcher,

@@ -396,6 +396,7 @@ fn assemble(
         keygraph: config.keygraph.clone(),
         encoder,
         dims: encoded.dims,
+        encoded_sentences: config.encoded_sentences(),
         rank_embedding: config.ranker.embedding,
         embedding_weight: config.ranker.embedding_weight,
         matcher: matched.last,

@@ -54,7 +54,12 @@ fn the_fast_preset_learns_the_small_corpus_and_its_evidence_adds_up() {
     for (tag, candidate) in response.tags.iter().zip(&candidates) {
         let evidence = tag.evidence.as_ref().unwrap();
         let words: f32 = evidence.words.iter().map(|w| w.weight).sum();
-        let sum = evidence.bias + evidence.cluster + evidence.embedding + words + evidence.other_words;
+        let sum = evidence.bias
+            + evidence.cluster
+            + evidence.embedding
+            + evidence.neighbours
+            + words
+            + evidence.other_words;
         assert!((sum - evidence.total).abs() < 1e-4);
         assert!(
             (evidence.total - candidate.log_score).abs() < 1e-3,
@@ -212,5 +217,125 @@ fn a_corpus_without_a_labelled_document_is_refused() {
     assert!(
         refused.to_string().contains("none of them with a label"),
         "{refused}"
+    );
+}
+
+/// Writes documents as JSONL and answers where.
+fn corpus_of(directory: &Path, documents: &[(&str, &[&str])]) -> CorpusSource {
+    let path = directory.join("new.jsonl");
+    let lines: String = (documents.iter().enumerate())
+        .map(|(nth, (text, labels))| {
+            format!(
+                "{}\n",
+                serde_json::json!({"id": format!("new-{nth}"), "text": text, "labels": labels})
+            )
+        })
+        .collect();
+    std::fs::write(&path, lines).unwrap();
+    CorpusSource::detect(path).unwrap()
+}
+
+fn place_of(model: &Model, text: &str, label: &str) -> Option<usize> {
+    let candidates = model.candidates(text, 100).unwrap();
+    candidates
+        .iter()
+        .position(|c| model.tagger.labels[c.label as usize].name == label)
+}
+
+#[test]
+fn a_model_learns_a_new_label_and_keeps_what_it_knew() {
+    let directory = tempfile::tempdir().unwrap();
+    let before = trained(directory.path());
+    let garden = CorpusSource::detect(garden()).unwrap();
+    let of = |model: &Model| crate::evaluate::evaluate(model, &garden, 2).unwrap();
+    let texts: Vec<String> = (crate::data::open(self::garden()).unwrap())
+        .take(3)
+        .map(|document| document.unwrap().text)
+        .collect();
+    // Three known texts under a label nobody has heard of.
+    let new: Vec<(&str, &[&str])> = texts
+        .iter()
+        .map(|text| (text.as_str(), &["brand new"][..]))
+        .collect();
+    let out = directory.path().join("learned");
+    let learned = learn(&LearnRequest {
+        model: directory.path().join("model"),
+        corpus: Some(corpus_of(directory.path(), &new)),
+        names: Vec::new(),
+        out: out.clone(),
+    })
+    .unwrap();
+    assert_eq!((learned.documents, learned.new_labels.len()), (3, 1));
+    let after = Model::load(&out).unwrap();
+    assert_eq!(after.tagger.labels.len(), before.tagger.labels.len() + 1);
+    for text in &texts {
+        let place = place_of(&after, text, "brand new");
+        assert!(place.is_some_and(|place| place < 5), "{place:?}");
+    }
+    let (was, is) = (of(&before).get("P@1").unwrap(), of(&after).get("P@1").unwrap());
+    assert!(is > was - 4.0, "P@1 fell from {was} to {is}");
+}
+
+#[test]
+fn a_label_without_documents_is_found_by_its_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let model = trained(directory.path());
+    let (word, text) = crate::data::open(garden())
+        .unwrap()
+        .map(|document| document.unwrap().text)
+        .find_map(|text| {
+            let words = model.tagger.tfidf.transform(&text);
+            let heaviest = (0..words.len()).max_by(|&a, &b| words.values[a].total_cmp(&words.values[b]))?;
+            let word = model.tagger.tfidf.term(words.indices[heaviest]).to_owned();
+            Some((format!("{word} {word}-watching"), text))
+        })
+        .unwrap();
+    let request = LearnRequest {
+        model: directory.path().join("model"),
+        corpus: None,
+        names: vec![word.clone()],
+        out: directory.path().join("named"),
+    };
+    let learned = learn(&request).unwrap();
+    assert_eq!(learned.named_labels.len(), 1);
+    let named = Model::load(&request.out).unwrap();
+    assert!(place_of(&named, &text, &word).is_some_and(|place| place < 10));
+
+    let message = learn(&LearnRequest {
+        names: vec!["qqqqzx".into()],
+        ..request.clone()
+    })
+    .unwrap_err()
+    .to_string();
+    assert!(
+        message.contains("qqqqzx") && message.contains("vocabulary"),
+        "{message}"
+    );
+    let message = learn(&LearnRequest {
+        names: Vec::new(),
+        ..request
+    })
+    .unwrap_err()
+    .to_string();
+    assert!(message.contains("nothing to learn"), "{message}");
+}
+
+#[test]
+fn learning_is_refused_by_a_model_that_remembers_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("model");
+    let mut request = request(&out);
+    request.config.score.remembered_words = 0;
+    train(&request, &|_| {}).unwrap();
+    let error = learn(&LearnRequest {
+        model: out.clone(),
+        corpus: Some(corpus_of(directory.path(), &[("A text.", &["a"])])),
+        names: Vec::new(),
+        out,
+    })
+    .unwrap_err();
+    assert!(
+        error.is_the_callers() && error.to_string().contains("remembered_words"),
+        "{error}"
     );
 }

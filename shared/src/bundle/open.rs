@@ -20,6 +20,7 @@ use crate::model::tagger::{ClusterMatcher, FinishOptions, LsaSentences, Prepared
 pub(super) struct TaggerFacts {
     keygraph: keygraph::Options,
     dims: usize,
+    encoded_sentences: u32,
     rank_embedding: bool,
     embedding_weight: f32,
     graph_share: f32,
@@ -32,6 +33,7 @@ impl TaggerFacts {
         Self {
             keygraph: tagger.keygraph.clone(),
             dims: tagger.dims,
+            encoded_sentences: tagger.encoded_sentences,
             rank_embedding: tagger.rank_embedding,
             embedding_weight: tagger.embedding_weight,
             graph_share: tagger.matcher.graph_share(),
@@ -174,6 +176,7 @@ impl Opening {
             keygraph: facts.keygraph,
             encoder,
             dims: facts.dims,
+            encoded_sentences: facts.encoded_sentences,
             rank_embedding: facts.rank_embedding,
             embedding_weight: facts.embedding_weight,
             matcher,

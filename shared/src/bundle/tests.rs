@@ -91,6 +91,7 @@ fn model() -> (Tagger, Lsa, Vec<ClusterRankers>) {
         lexicon: EntityLexicon::new(["ghana"]),
         keygraph: keygraph::Options::default(),
         dims: DIMS,
+        encoded_sentences: 3,
         rank_embedding: true,
         embedding_weight: 0.7,
         matcher: ClusterMatcher::Both {

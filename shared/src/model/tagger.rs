@@ -95,6 +95,8 @@ pub struct Tagger {
     pub encoder: Option<Box<dyn SentenceEncoder + Send + Sync>>,
     /// Width of a sentence vector; 0 when nothing looks at one.
     pub dims: usize,
+    /// Sentences of a text that are encoded, from its beginning; the others count as zero vectors.
+    pub encoded_sentences: u32,
     /// Whether rankers see the document's vector beside its words.
     pub rank_embedding: bool,
     /// What the document's vector is multiplied with before rankers see it.
@@ -215,8 +217,9 @@ impl Tagger {
     pub fn sentence_vectors(&self, text: &str, reading: &Reading) -> Vec<f32> {
         match (&self.encoder, &reading.keygraph) {
             (Some(encoder), Some(graph)) if self.needs_vectors() => {
-                let sentences: Vec<&str> = graph.sentences().iter().map(|s| &text[s.start..s.end]).collect();
-                encoder.encode(&sentences)
+                let mut vectors = encoder.encode(&first_sentences(text, graph, self.encoded_sentences));
+                vectors.resize(graph.sentences().len() * self.dims, 0.0);
+                vectors
             }
             _ => Vec::new(),
         }
@@ -412,6 +415,12 @@ pub fn keyword_graph(
     GraphInput::from_keygraph(graph, sentence_vectors, config, words, |keyword, rows| {
         rows.extend(tfidf.transform(keyword).indices);
     })
+}
+
+/// The texts of the first sentences of a KeyGraph, at most `most`.
+pub fn first_sentences<'t>(text: &'t str, graph: &KeyGraph, most: u32) -> Vec<&'t str> {
+    let sentences = graph.sentences().iter().take(most as usize);
+    sentences.map(|s| &text[s.start..s.end]).collect()
 }
 
 /// The document's vector: the sum of its sentences' vectors, brought to length `weight`.

@@ -305,3 +305,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_repeated_id_can_be_kept_and_is_still_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("twice.jsonl");
+    let line = |text: &str| format!("{{\"id\":\"a\",\"text\":\"{text}\",\"labels\":[\"l\"]}}\n");
+    std::fs::write(&path, line("one") + &line("two")).unwrap();
+    let source = CorpusSource::detect(&path).unwrap().keep_repeated_ids();
+    let mut reader = source.open().unwrap();
+    let texts: Vec<String> = reader.by_ref().map(|document| document.unwrap().text).collect();
+    assert_eq!(texts, ["one", "two"]);
+    let (complaint, count) = reader.repeated().unwrap();
+    assert_eq!(count, 1);
+    assert!(complaint.to_string().contains("twice.jsonl:2"), "{complaint}");
+}

@@ -1,0 +1,152 @@
+"""Trains one peer on a raw-text corpus and prints its ranking quality and cost as one JSON line.
+
+    python peer.py omikuji-bonsai|omikuji-parabel|pecos --train T.jsonl[.gz] [--ids FILE] --test D.jsonl[.gz]
+
+The peers take numbers, not text: scikit-learn makes TF-IDF for them (sublinear, unigrams, English stop words, terms of
+at least two documents), timed apart as `features_cpu`. Labels that training never saw are left out of the truth."""
+
+import argparse
+import gzip
+import json
+import math
+import os
+import tempfile
+import time
+
+import numpy
+import scipy.sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+
+def documents(path, ids=None):
+    wanted = None
+    if ids:
+        with open(ids, encoding="utf-8") as lines:
+            wanted = {line.strip() for line in lines}
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as lines:
+        found = [json.loads(line) for line in lines if line.strip()]
+    return [d for d in found if d["labels"] and (wanted is None or d["id"] in wanted)]
+
+
+def incidence(corpus, number):
+    pairs = [(i, number[l]) for i, d in enumerate(corpus) for l in sorted(set(d["labels"])) if l in number]
+    rows, columns = zip(*pairs)
+    return scipy.sparse.csr_matrix(
+        (numpy.ones(len(pairs), numpy.float32), (rows, columns)), shape=(len(corpus), len(number))
+    )
+
+
+def figures(rankings, truth, train):
+    """Precision, nDCG and propensity-scored precision, the last as a ratio of sums."""
+    counts = numpy.asarray(train.sum(axis=0)).ravel()
+    weight = 1 + (math.log(train.shape[0]) - 1) * 2.5**0.55 * (counts + 1.5) ** -0.55
+    discount = [1 / math.log2(place + 2) for place in range(5)]
+    totals = dict.fromkeys([f"{m}@{k}" for m in ("P", "nDCG", "PSP") for k in (1, 3, 5)], 0.0)
+    best = dict.fromkeys((1, 3, 5), 0.0)
+    used = 0
+    for ranking, row in zip(rankings, truth):
+        right = set(row.indices.tolist())
+        if not right:
+            continue
+        used += 1
+        gains = sorted((weight[l] for l in right), reverse=True)
+        for k in (1, 3, 5):
+            hits = [(place, l) for place, l in enumerate(ranking[:k]) if l in right]
+            totals[f"P@{k}"] += len(hits) / k
+            totals[f"nDCG@{k}"] += sum(discount[p] for p, _ in hits) / sum(discount[: min(k, len(right))])
+            totals[f"PSP@{k}"] += sum(weight[l] for _, l in hits)
+            best[k] += sum(gains[:k])
+    for name in totals:
+        k = int(name.split("@")[1])
+        totals[name] = round(100 * totals[name] / (best[k] if name.startswith("PSP") else used), 2)
+    return totals | {"documents": used}
+
+
+def megabytes(folder):
+    return sum(os.path.getsize(os.path.join(r, f)) for r, _, files in os.walk(folder) for f in files) / 1e6
+
+
+def omikuji_model(bonsai, features, labels, test, folder):
+    import omikuji
+
+    lines = os.path.join(folder, "train.txt")
+    with open(lines, "w", encoding="utf-8") as out:
+        out.write(f"{features.shape[0]} {features.shape[1]} {labels.shape[1]}\n")
+        for i in range(features.shape[0]):
+            row = features[i]
+            words = " ".join(f"{c}:{v:.5f}" for c, v in zip(row.indices, row.data)) or "0:0.00001"
+            out.write(",".join(map(str, labels[i].indices)) + " " + words + "\n")
+    settings = omikuji.Model.default_hyper_param()
+    settings.n_trees = 3
+    if bonsai:
+        settings.cluster_balanced, settings.cluster_k, settings.max_depth = False, 100, 3
+    cpu = time.process_time()
+    model = omikuji.Model.train_on_data(lines, settings)
+    cpu = time.process_time() - cpu
+    model.save(os.path.join(folder, "model"))
+    predict = time.process_time()
+    rankings = []
+    for i in range(test.shape[0]):
+        row = list(zip(test[i].indices.tolist(), test[i].data.tolist()))
+        rankings.append([label for label, _ in model.predict(row, top_k=5)])
+    return rankings, cpu, time.process_time() - predict
+
+
+def pecos_model(features, labels, test, folder):
+    from pecos.xmc import Indexer, LabelEmbeddingFactory
+    from pecos.xmc.xlinear.model import XLinearModel
+
+    cpu = time.process_time()
+    tree = Indexer.gen(
+        LabelEmbeddingFactory.create(labels, features, method="pifa"), indexer_type="hierarchicalkmeans"
+    )
+    model = XLinearModel.train(features, labels, C=tree)
+    cpu = time.process_time() - cpu
+    model.save(os.path.join(folder, "model"))
+    predict = time.process_time()
+    scored = model.predict(test, only_topk=5, beam_size=20)
+    predict = time.process_time() - predict
+    return [row.indices[numpy.argsort(-row.data)].tolist() for row in scored], cpu, predict
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("peer", choices=["omikuji-bonsai", "omikuji-parabel", "pecos"])
+    parser.add_argument("--train", required=True)
+    parser.add_argument("--ids")
+    parser.add_argument("--test", required=True)
+    args = parser.parse_args()
+    train, test = documents(args.train, args.ids), documents(args.test)
+    features_cpu = time.process_time()
+    words = TfidfVectorizer(
+        sublinear_tf=True, min_df=2, max_features=200_000, stop_words="english", dtype=numpy.float32
+    )
+    features = words.fit_transform(d["text"] for d in train)
+    features_cpu = time.process_time() - features_cpu
+    unseen = words.transform(d["text"] for d in test)
+    features.sort_indices()
+    unseen.sort_indices()
+    number = {name: i for i, name in enumerate(sorted({l for d in train for l in d["labels"]}))}
+    labels, truth = incidence(train, number), incidence(test, number)
+    with tempfile.TemporaryDirectory() as folder:
+        if args.peer == "pecos":
+            rankings, cpu, predict = pecos_model(features, labels, unseen, folder)
+        else:
+            rankings, cpu, predict = omikuji_model(args.peer == "omikuji-bonsai", features, labels, unseen, folder)
+        size = megabytes(os.path.join(folder, "model"))
+    print(
+        json.dumps(
+            figures(rankings, truth, labels)
+            | {
+                "name": args.peer,
+                "features_cpu": round(features_cpu, 1),
+                "train_cpu": round(cpu, 1),
+                "predict_ms": round(1000 * predict / len(test), 2),
+                "megabytes": round(size, 1),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
