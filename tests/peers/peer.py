@@ -38,7 +38,7 @@ def incidence(corpus, number):
 
 def figures(rankings, truth, train):
     """Precision, nDCG and propensity-scored precision, the last as a ratio of sums."""
-    counts = numpy.asarray(train.sum(axis=0)).ravel()
+    counts = numpy.asarray(train.sum(axis=0), dtype=float).ravel()
     weight = 1 + (math.log(train.shape[0]) - 1) * 2.5**0.55 * (counts + 1.5) ** -0.55
     discount = [1 / math.log2(place + 2) for place in range(5)]
     totals = dict.fromkeys([f"{m}@{k}" for m in ("P", "nDCG", "PSP") for k in (1, 3, 5)], 0.0)
