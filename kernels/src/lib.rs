@@ -3,12 +3,13 @@
 //! Nothing here decides what to compute: each kernel computes an operation that `gnnxml_shared::model` defines, and a
 //! test holds the two together. A document is one upload, one submission and one read-back; pipelines are built
 //! once, buffers come from a pool, no binding is larger than 128 MiB, and waiting is asynchronous so that browsers can
-//! do it too. Start reading at [`GpuMatcher::forward`], then
-//! [`GpuBert::forward`].
+//! do it too. Start reading at [`Engine`], then
+//! [`GpuMatcher::forward`] and [`GpuBert::forward`].
 
 mod bert;
 mod buffers;
 mod device;
+mod engine;
 mod error;
 mod matcher;
 mod operations;
@@ -21,6 +22,7 @@ mod weights;
 
 pub use bert::{Encoded, GpuBert};
 pub use device::{Gpu, LARGEST_BINDING};
+pub use engine::{Choice, Engine, Preference, Processor, Ran};
 pub use error::GpuError;
 pub use matcher::{GpuMatcher, Matched};
 pub use recording::Report;

@@ -6,6 +6,8 @@ mod layers;
 mod matcher;
 mod shaders;
 
+pub(crate) use matcher::{random_graph, random_matcher};
+
 use std::sync::{Arc, OnceLock};
 
 use rand::{Rng as _, SeedableRng as _};
