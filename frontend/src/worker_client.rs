@@ -7,12 +7,16 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use futures::channel::oneshot;
+use gloo::storage::{LocalStorage as Kept, Storage as _};
 use gnnxml_shared::api::TagResponse;
 use js_sys::{Array, Object, Reflect};
 use leptos::prelude::document;
 use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast as _, JsValue};
 use web_sys::{Event, HtmlMetaElement, MessageEvent, Worker, WorkerOptions, WorkerType};
+
+/// Where the page keeps which engine was quicker.
+const ENGINE_CHOICE: &str = "gnnxml:engine";
 
 /// A model is in the worker and ready.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,8 +104,15 @@ impl TaggerClient {
         base: &str,
         progress: impl Fn(LoadProgress) + 'static,
     ) -> Result<Loaded, String> {
-        let answer = self.request("load", &[("base", base)], Some(Box::new(progress)))?;
+        // Which engine was quicker the last time; what cannot be read or kept is timed again.
+        let remembered: Option<serde_json::Value> = Kept::get(ENGINE_CHOICE).ok();
+        let options = serde_json::json!({"remembered": remembered}).to_string();
+        let fields = [("base", base), ("options", options.as_str())];
+        let answer = self.request("load", &fields, Some(Box::new(progress)))?;
         let value = answer.await.map_err(|_| "the tagger was stopped".to_owned())??;
+        if let Ok(choice) = serde_json::from_str::<serde_json::Value>(&text_of(&value, "choice")) {
+            let _ = Kept::set(ENGINE_CHOICE, choice);
+        }
         Ok(Loaded {
             engine: text_of(&value, "engine"),
             milliseconds: number_of(&value, "milliseconds"),

@@ -1,11 +1,14 @@
-//! Which processor runs the matcher: tried, timed, remembered, and given up without losing a document.
+//! Which processor runs a model's networks: tried, timed, remembered, and given up without losing a document.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gnnxml_shared::model::encoder::bert::{Bert, BertEncoder, BertScratch, Tokens};
 use gnnxml_shared::model::matcher::{GraphInput, Matcher, MatcherConfig, MatcherError};
+use gnnxml_shared::model::ops::rows::add_rows;
+use gnnxml_shared::model::tagger::Tagger;
 use serde::{Deserialize, Serialize};
 
-use crate::{Gpu, GpuError, GpuMatcher, Report};
+use crate::{Gpu, GpuBert, GpuError, GpuMatcher, Report};
 
 /// Milliseconds that a processor is timed for at least.
 const PROBE_MILLISECONDS: f64 = 3.0;
@@ -13,6 +16,10 @@ const PROBE_MILLISECONDS: f64 = 3.0;
 const PROBE_RUNS: u32 = 16;
 /// How far logits of the two may lie apart, relative to the largest, before the GPU is not believed.
 const BELIEVED: f32 = 1e-3;
+/// How alike sentence vectors of the two must be.
+const LIKE: f32 = 0.999;
+/// Tokens of one submission of the encoder, unless a single window has more.
+const BATCH_TOKENS: usize = 1024;
 
 /// What computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,13 +45,13 @@ pub enum Preference {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     pub processor: Processor,
-    /// The GPU that was timed, or why there is none.
+    /// The GPU that was timed.
     pub adapter: String,
     /// The network that was timed.
     pub shape: String,
     /// Milliseconds a document.
     pub cpu_milliseconds: f64,
-    pub gpu_milliseconds: Option<f64>,
+    pub gpu_milliseconds: f64,
 }
 
 /// The logits of one document, and who computed them.
@@ -56,10 +63,77 @@ pub struct Ran {
     pub report: Option<Report>,
 }
 
-/// The processor of one model's graph network.
+/// What a model gives a processor to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Work<'m> {
+    /// The graph network.
+    pub matcher: Option<&'m Matcher>,
+    /// The transformer that encodes sentences.
+    pub encoder: Option<&'m Bert>,
+}
+
+impl<'m> Work<'m> {
+    /// All that a tagger computes with networks.
+    pub fn of(tagger: &'m Tagger) -> Self {
+        let encoder = tagger
+            .encoder
+            .as_deref()
+            .filter(|_| tagger.needs_vectors())
+            .and_then(|encoder| encoder.transformer());
+        Self {
+            matcher: tagger.matcher.graph(),
+            encoder: encoder.map(BertEncoder::model),
+        }
+    }
+
+    /// What makes two models cost the same.
+    fn shape(self) -> String {
+        let matcher = self.matcher.map(|matcher| {
+            let config = matcher.config();
+            format!(
+                "graph {}+{}>{}x{} {:?} {} vertices {} clusters",
+                config.width,
+                config.embedding_width(),
+                config.hidden,
+                config.layers,
+                config.variant,
+                config.max_vertices,
+                config.clusters
+            )
+        });
+        let encoder = self.encoder.map(|encoder| {
+            let shape = encoder.shape();
+            format!(
+                "transformer {}>{}x{} {} heads",
+                shape.width, shape.inner, shape.layers, shape.heads
+            )
+        });
+        let parts: Vec<String> = matcher.into_iter().chain(encoder).collect();
+        parts.join("; ")
+    }
+}
+
+/// The sums of windows' hidden states, as `BertEncoder::gather` takes them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WindowSums {
+    /// Window numbers of each batch.
+    pub batches: Vec<Vec<usize>>,
+    /// Windows × width of each batch.
+    pub sums: Vec<Vec<f32>>,
+}
+
+/// A model's networks on a GPU.
+#[derive(Debug)]
+struct OnGpu {
+    gpu: Arc<Gpu>,
+    matcher: Option<GpuMatcher>,
+    encoder: Option<GpuBert>,
+}
+
+/// The processor of one model's networks.
 #[derive(Debug)]
 pub struct Engine {
-    gpu: Mutex<Option<Arc<GpuMatcher>>>,
+    gpu: Mutex<Option<Arc<OnGpu>>>,
     choice: Option<Choice>,
     trouble: Mutex<Option<GpuError>>,
 }
@@ -74,28 +148,28 @@ impl Engine {
         }
     }
 
-    /// Chooses a processor for a model. Without a graph network, or where the CPU is wanted or remembered, no GPU is
+    /// Chooses a processor for a model. Where there is no network, or the CPU is wanted or remembered, no GPU is
     /// touched. `clock` tells milliseconds since some moment.
     ///
     /// Only [`Preference::Gpu`] fails, and only for want of a GPU that runs the model.
     pub async fn new(
-        matcher: Option<&Matcher>,
+        work: Work<'_>,
         preference: Preference,
         remembered: Option<Choice>,
         clock: impl Fn() -> f64,
     ) -> Result<Self, GpuError> {
-        let Some(matcher) = matcher else {
+        if work.matcher.is_none() && work.encoder.is_none() {
             return match preference {
                 Preference::Gpu => Err(GpuError::Lacks {
                     what: "anything to do: this model has no graph network",
                 }),
                 _ => Ok(Self::cpu()),
             };
-        };
+        }
         if preference == Preference::Cpu {
             return Ok(Self::cpu());
         }
-        let shape = shape_of(matcher.config());
+        let shape = work.shape();
         let remembered = remembered.filter(|choice| choice.shape == shape && preference == Preference::Auto);
         if let Some(choice) = &remembered
             && choice.processor == Processor::Cpu
@@ -105,17 +179,11 @@ impl Engine {
                 ..Self::cpu()
             });
         }
-        match Self::with_gpu(matcher, preference, remembered, &shape, &clock).await {
+        match Self::with_gpu(work, preference, remembered, shape, &clock).await {
             Ok(engine) => Ok(engine),
             Err(error) if preference == Preference::Gpu => Err(error),
+            // What failed may work the next time: there is nothing to remember.
             Err(error) => Ok(Self {
-                choice: Some(Choice {
-                    processor: Processor::Cpu,
-                    adapter: error.to_string(),
-                    shape,
-                    cpu_milliseconds: 0.0,
-                    gpu_milliseconds: None,
-                }),
                 trouble: Mutex::new(Some(error)),
                 ..Self::cpu()
             }),
@@ -124,40 +192,38 @@ impl Engine {
 
     /// Opens the GPU, sees that it computes what the CPU does, and times both unless the answer is remembered.
     async fn with_gpu(
-        matcher: &Matcher,
+        work: Work<'_>,
         preference: Preference,
         remembered: Option<Choice>,
-        shape: &str,
+        shape: String,
         clock: &impl Fn() -> f64,
     ) -> Result<Self, GpuError> {
         let gpu = Arc::new(Gpu::open().await?);
         let adapter = gpu.name().to_owned();
-        let on_gpu = GpuMatcher::new(gpu, matcher).await?;
-        let graph = probe_graph(matcher.config());
-        let expected = matcher.forward(&graph)?;
-        agree(&on_gpu.forward(&graph, 0).await?.logits, &expected)?;
+        let on_gpu = OnGpu {
+            matcher: match work.matcher {
+                Some(matcher) => Some(GpuMatcher::new(gpu.clone(), matcher).await?),
+                None => None,
+            },
+            encoder: match work.encoder {
+                Some(encoder) => Some(GpuBert::new(gpu.clone(), encoder).await?),
+                None => None,
+            },
+            gpu,
+        };
+        let probe = Probe::new(work);
+        probe.agree(&on_gpu).await?;
         let choice = match remembered {
             Some(choice) if choice.adapter == adapter => choice,
             _ => {
-                let (begun, mut runs) = (clock(), 0);
-                while runs == 0 || (clock() - begun < PROBE_MILLISECONDS && runs < PROBE_RUNS) {
-                    matcher.forward(&graph)?;
-                    runs += 1;
-                }
-                let cpu = (clock() - begun) / f64::from(runs);
-                let (begun, mut runs) = (clock(), 0);
-                while runs == 0 || (clock() - begun < PROBE_MILLISECONDS && runs < PROBE_RUNS) {
-                    on_gpu.forward(&graph, 0).await?;
-                    runs += 1;
-                }
-                let gpu = (clock() - begun) / f64::from(runs);
+                let (cpu, gpu) = probe.time(&on_gpu, clock).await?;
                 let quicker = preference == Preference::Gpu || gpu < cpu;
                 Choice {
                     processor: if quicker { Processor::Gpu } else { Processor::Cpu },
                     adapter,
-                    shape: shape.to_owned(),
+                    shape,
                     cpu_milliseconds: cpu,
-                    gpu_milliseconds: Some(gpu),
+                    gpu_milliseconds: gpu,
                 }
             }
         };
@@ -195,7 +261,7 @@ impl Engine {
     /// Gives the GPU up as pulling it out would; the next document still gets its answer.
     pub fn lose_gpu(&self) {
         if let Some(on_gpu) = self.on_gpu() {
-            on_gpu.gpu().destroy();
+            on_gpu.gpu.destroy();
         }
     }
 
@@ -206,8 +272,9 @@ impl Engine {
         graph: &GraphInput<'_>,
         cpu: impl FnOnce(&GraphInput<'_>) -> Result<Vec<f32>, MatcherError>,
     ) -> Result<Ran, MatcherError> {
-        if let Some(on_gpu) = self.on_gpu() {
-            match on_gpu.forward(graph, 0).await {
+        let on_gpu = self.on_gpu();
+        if let Some(matcher) = on_gpu.as_ref().and_then(|on_gpu| on_gpu.matcher.as_ref()) {
+            match matcher.forward(graph, 0).await {
                 Ok(matched) if matched.logits.iter().all(|z| z.is_finite()) => {
                     return Ok(Ran {
                         logits: matched.logits,
@@ -227,7 +294,41 @@ impl Engine {
         })
     }
 
-    fn on_gpu(&self) -> Option<Arc<GpuMatcher>> {
+    /// The hidden states of tokenised sentences, summed by window; nothing where the CPU is to encode them.
+    pub async fn encode(&self, tokens: &Tokens) -> Option<WindowSums> {
+        let on_gpu = self.on_gpu()?;
+        let encoder = on_gpu.encoder.as_ref()?;
+        let mut found = WindowSums::default();
+        let mut waiting = Vec::new();
+        let mut ids: Vec<u32> = Vec::new();
+        let mut lengths = Vec::new();
+        let mut windows = tokens.windows().enumerate().peekable();
+        while let Some((window, part)) = windows.next() {
+            waiting.push(window);
+            lengths.push(part.len());
+            ids.extend_from_slice(part);
+            let fits = (windows.peek()).is_some_and(|(_, next)| ids.len() + next.len() <= BATCH_TOKENS);
+            if fits {
+                continue;
+            }
+            match encoder.forward(&ids, &lengths).await {
+                Ok(encoded) if encoded.sums.iter().all(|x| x.is_finite()) => {
+                    found.sums.push(encoded.sums);
+                    found.batches.push(std::mem::take(&mut waiting));
+                    ids.clear();
+                    lengths.clear();
+                }
+                Ok(_) | Err(GpuError::TooLarge { .. } | GpuError::TooMany { .. }) => return None,
+                Err(error) => {
+                    self.give_up(error);
+                    return None;
+                }
+            }
+        }
+        Some(found)
+    }
+
+    fn on_gpu(&self) -> Option<Arc<OnGpu>> {
         self.gpu.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -237,18 +338,89 @@ impl Engine {
     }
 }
 
-/// What makes two networks cost the same.
-fn shape_of(config: &MatcherConfig) -> String {
-    format!(
-        "{}+{}>{}x{} {:?} {} vertices {} clusters",
-        config.width,
-        config.embedding_width(),
-        config.hidden,
-        config.layers,
-        config.variant,
-        config.max_vertices,
-        config.clusters
-    )
+/// A piece of every network's work, to compare and to time.
+struct Probe<'m> {
+    matcher: Option<(&'m Matcher, GraphInput<'static>)>,
+    /// With the tokens of a few sentences and their lengths.
+    encoder: Option<(&'m Bert, Vec<u32>, Vec<usize>)>,
+}
+
+impl<'m> Probe<'m> {
+    fn new(work: Work<'m>) -> Self {
+        Self {
+            matcher: work
+                .matcher
+                .map(|matcher| (matcher, probe_graph(matcher.config()))),
+            encoder: work.encoder.map(|encoder| {
+                let length = encoder.shape().positions.clamp(1, 16);
+                let vocabulary = encoder.shape().vocabulary.max(1);
+                let ids = (0..4 * length).map(|place| (place * 7919 % vocabulary) as u32);
+                (encoder, ids.collect(), vec![length; 4])
+            }),
+        }
+    }
+
+    /// Whether the GPU's numbers are the CPU's.
+    async fn agree(&self, on_gpu: &OnGpu) -> Result<(), GpuError> {
+        if let (Some((matcher, graph)), Some(on_gpu)) = (&self.matcher, &on_gpu.matcher) {
+            let expected = matcher.forward(graph)?;
+            agree(&on_gpu.forward(graph, 0).await?.logits, &expected)?;
+        }
+        if let (Some((encoder, ids, lengths)), Some(on_gpu)) = (&self.encoder, &on_gpu.encoder) {
+            let width = encoder.shape().width;
+            let mut scratch = BertScratch::default();
+            let mut hidden = encoder.forward(ids, lengths, &mut scratch);
+            let found = on_gpu.forward(ids, lengths).await?.sums;
+            for (sum, &length) in found.chunks_exact(width).zip(lengths) {
+                let (sentence, rest) = hidden.split_at(length * width);
+                hidden = rest;
+                let mut expected = vec![0.0; width];
+                add_rows(sentence, &mut expected);
+                let cosine = cosine(sum, &expected);
+                if cosine.is_nan() || cosine < LIKE {
+                    return Err(GpuError::Disagrees {
+                        found: format!("a sentence vector at cosine {cosine}"),
+                        expected: "its own".into(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Milliseconds on the CPU and on the GPU.
+    async fn time(&self, on_gpu: &OnGpu, clock: &impl Fn() -> f64) -> Result<(f64, f64), GpuError> {
+        let going =
+            |begun: f64, runs: u32| runs == 0 || (clock() - begun < PROBE_MILLISECONDS && runs < PROBE_RUNS);
+        let mut scratch = BertScratch::default();
+        let (begun, mut runs) = (clock(), 0);
+        while going(begun, runs) {
+            if let Some((matcher, graph)) = &self.matcher {
+                matcher.forward(graph)?;
+            }
+            if let Some((encoder, ids, lengths)) = &self.encoder {
+                encoder.forward(ids, lengths, &mut scratch);
+            }
+            runs += 1;
+        }
+        let cpu = (clock() - begun) / f64::from(runs);
+        let (begun, mut runs) = (clock(), 0);
+        while going(begun, runs) {
+            if let (Some((_, graph)), Some(on_gpu)) = (&self.matcher, &on_gpu.matcher) {
+                on_gpu.forward(graph, 0).await?;
+            }
+            if let (Some((_, ids, lengths)), Some(on_gpu)) = (&self.encoder, &on_gpu.encoder) {
+                on_gpu.forward(ids, lengths).await?;
+            }
+            runs += 1;
+        }
+        Ok((cpu, (clock() - begun) / f64::from(runs)))
+    }
+}
+
+fn cosine(a: &[f32], b: &[f32]) -> f32 {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>();
+    dot(a, b) / (dot(a, a) * dot(b, b)).sqrt().max(f32::MIN_POSITIVE)
 }
 
 /// A text as large as the network takes: keywords in a ring, a word each.
@@ -285,8 +457,8 @@ fn probe_graph(config: &MatcherConfig) -> GraphInput<'static> {
 fn agree(found: &[f32], expected: &[f32]) -> Result<(), GpuError> {
     let size = expected.iter().fold(1.0_f32, |most, z| most.max(z.abs()));
     let apart = found.iter().zip(expected).find(|(f, e)| {
-        // Not a number is not close, either.
-        !((*f - *e).abs() <= BELIEVED * size)
+        let distance = (*f - *e).abs();
+        distance.is_nan() || distance > BELIEVED * size
     });
     match apart {
         None if found.len() == expected.len() => Ok(()),
@@ -310,7 +482,9 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     use super::*;
-    use crate::tests::{gpu, random_graph, random_matcher};
+    use gnnxml_shared::model::encoder::SentenceEncoder as _;
+
+    use crate::tests::{gpu, random_encoder, random_graph, random_matcher};
 
     fn clock() -> impl Fn() -> f64 {
         let begun = Instant::now();
@@ -329,7 +503,11 @@ mod tests {
     }
 
     fn engine(matcher: &Matcher, preference: Preference, remembered: Option<Choice>) -> Engine {
-        pollster::block_on(Engine::new(Some(matcher), preference, remembered, clock())).unwrap()
+        let work = Work {
+            matcher: Some(matcher),
+            encoder: None,
+        };
+        pollster::block_on(Engine::new(work, preference, remembered, clock())).unwrap()
     }
 
     #[test]
@@ -357,7 +535,7 @@ mod tests {
         assert_eq!(engine.choice().map(|c| c.processor), Some(Processor::Gpu));
 
         // The device goes away underneath, without a word to the engine.
-        engine.on_gpu().unwrap().gpu().device.destroy();
+        engine.on_gpu().unwrap().gpu.device.destroy();
         let after = pollster::block_on(engine.logits(&graph, cpu)).unwrap();
         assert_eq!(after.processor, Processor::Cpu);
         assert_eq!(after.logits, matcher.forward(&graph).unwrap());
@@ -401,7 +579,7 @@ mod tests {
         let (matcher, _) = model();
         let chosen = engine(&matcher, Preference::Auto, None);
         let choice = chosen.choice().expect("there was something to choose").clone();
-        let quicker = choice.gpu_milliseconds.unwrap() < choice.cpu_milliseconds;
+        let quicker = choice.gpu_milliseconds < choice.cpu_milliseconds;
         assert_eq!(choice.processor == Processor::Gpu, quicker, "{choice:?}");
         let json = serde_json::to_string(&choice).unwrap();
         let back: Choice = serde_json::from_str(&json).unwrap();
@@ -427,6 +605,41 @@ mod tests {
     }
 
     #[test]
+    fn sentences_are_encoded_on_the_gpu_and_on_the_cpu_when_it_is_lost() {
+        if gpu().is_none() {
+            return;
+        }
+        let encoder = random_encoder();
+        let work = Work {
+            matcher: None,
+            encoder: Some(encoder.model()),
+        };
+        let engine = pollster::block_on(Engine::new(work, Preference::Gpu, None, clock())).unwrap();
+        let long = "b c d ".repeat(1500);
+        let sentences = ["a b c", "", long.as_str(), "d", "c c a b"];
+        let tokens = encoder.tokenise(&sentences);
+        let windows = pollster::block_on(engine.encode(&tokens)).expect("the GPU encodes");
+        assert!(windows.batches.len() > 1, "more tokens than one submission takes");
+        let found = encoder.gather(&tokens, &windows.batches, &windows.sums);
+        let expected = encoder.encode(&sentences);
+        let width = encoder.dims();
+        for (sentence, (f, e)) in found
+            .chunks_exact(width)
+            .zip(expected.chunks_exact(width))
+            .enumerate()
+        {
+            if sentences[sentence].is_empty() {
+                assert_eq!(f, e);
+            } else {
+                assert!(cosine(f, e) > 0.9999, "sentence {sentence}: {}", cosine(f, e));
+            }
+        }
+        engine.lose_gpu();
+        assert_eq!(pollster::block_on(engine.encode(&tokens)), None);
+        assert_eq!(engine.processor(), Processor::Cpu);
+    }
+
+    #[test]
     fn the_cpu_alone_asks_nobody() {
         let (matcher, graph) = model();
         let engine = engine(&matcher, Preference::Cpu, None);
@@ -435,7 +648,7 @@ mod tests {
         assert_eq!(ran.processor, Processor::Cpu);
         let wrong = GraphInput::empty(3);
         assert!(pollster::block_on(engine.logits(&wrong, |g| matcher.forward(g))).is_err());
-        let none = pollster::block_on(Engine::new(None, Preference::Gpu, None, clock()));
+        let none = pollster::block_on(Engine::new(Work::default(), Preference::Gpu, None, clock()));
         assert!(
             none.is_err(),
             "a model without a graph network has nothing for a GPU"

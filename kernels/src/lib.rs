@@ -22,7 +22,7 @@ mod weights;
 
 pub use bert::{Encoded, GpuBert};
 pub use device::{Gpu, LARGEST_BINDING};
-pub use engine::{Choice, Engine, Preference, Processor, Ran};
+pub use engine::{Choice, Engine, Preference, Processor, Ran, WindowSums, Work};
 pub use error::GpuError;
 pub use matcher::{GpuMatcher, Matched};
 pub use recording::Report;

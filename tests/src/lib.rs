@@ -5,11 +5,13 @@
 mod browser;
 mod corpus;
 mod eavesdropper;
+mod graph_model;
 mod program;
 mod server;
 
 pub use browser::{Browser, BrowserOptions};
 pub use corpus::small_corpus;
 pub use eavesdropper::Eavesdropper;
+pub use graph_model::{Agreement, GraphModel, Scored, compare, scored};
 pub use program::program;
 pub use server::{Server, ServerOptions};

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use gnnxml_kernels::{Engine, Preference, Processor, Work};
 use gnnxml_shared::api::{Evidence, TagResponse};
 use gnnxml_shared::model::tagger::FinishOptions;
 use rayon::prelude::*;
@@ -38,9 +39,19 @@ pub(super) struct Args {
     /// Threads; all cores unless given
     #[arg(long)]
     threads: Option<usize>,
+    /// What runs the graph network: the CPU, a GPU, or whichever a short probe finds quicker
+    #[arg(long, value_enum, default_value_t = EngineName::Cpu)]
+    engine: EngineName,
     /// JSONL file, or - for standard input
     #[arg(default_value = "-")]
     file: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum EngineName {
+    Auto,
+    Cpu,
+    Gpu,
 }
 
 #[derive(Serialize)]
@@ -73,6 +84,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
             ))
         })?,
     };
+    let engine = open_engine(args.engine, &model)?;
     let input: Box<dyn Read> = if args.file == Path::new("-") {
         Box::new(std::io::stdin().lock())
     } else {
@@ -106,7 +118,12 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         }
         let tagged: Vec<anyhow::Result<TagResponse>> = batch
             .par_iter()
-            .map(|(_, text)| model.tag(text, options))
+            .map(|(_, text)| {
+                model.tag_with(text, options, |matcher, graph| {
+                    let ran = pollster::block_on(engine.logits(graph, |graph| matcher.forward(graph)))?;
+                    Ok(ran.logits)
+                })
+            })
             .collect();
         for ((id, _), response) in batch.into_iter().zip(tagged) {
             let response = response.with_context(|| format!("document {id:?}"))?;
@@ -123,7 +140,41 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         }
         out.flush()?;
     }
+    if let Some(trouble) = engine.trouble().filter(|_| args.engine == EngineName::Gpu) {
+        eprintln!("some documents were computed on the CPU: {trouble}");
+    }
     Ok(())
+}
+
+/// The processor of the graph network, named on standard error unless it is the one nobody asked about.
+fn open_engine(name: EngineName, model: &Model) -> anyhow::Result<Engine> {
+    let preference = match name {
+        EngineName::Cpu => return Ok(Engine::cpu()),
+        EngineName::Auto => Preference::Auto,
+        EngineName::Gpu => Preference::Gpu,
+    };
+    let begun = std::time::Instant::now();
+    let clock = || begun.elapsed().as_secs_f64() * 1e3;
+    // Sentences are encoded by the backend's own encoders, many at a time.
+    let work = Work {
+        matcher: model.tagger.matcher.graph(),
+        encoder: None,
+    };
+    let opened = Engine::new(work, preference, None, clock);
+    let engine = pollster::block_on(opened).map_err(|error| WrongInput(format!("--engine gpu: {error}")))?;
+    let processor = match engine.processor() {
+        Processor::Cpu => "CPU",
+        Processor::Gpu => "GPU",
+    };
+    match (engine.choice(), engine.trouble()) {
+        (Some(choice), _) => eprintln!(
+            "engine: {processor}; a document takes {:.2} ms on the CPU, {:.2} ms on {}",
+            choice.cpu_milliseconds, choice.gpu_milliseconds, choice.adapter
+        ),
+        (None, Some(trouble)) => eprintln!("engine: {processor}; {trouble}"),
+        (None, None) => eprintln!("engine: {processor}; this model has no graph network"),
+    }
+    Ok(engine)
 }
 
 /// A line without its end, or nothing at the end of the input.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use gnnxml_shared::api::TagResponse;
 use gnnxml_shared::model::encoder::Lsa;
+use gnnxml_shared::model::matcher::{GraphInput, Matcher, MatcherError};
 use gnnxml_shared::model::neighbours::Neighbours;
 use gnnxml_shared::model::ranker::ClusterRankers;
 use gnnxml_shared::model::tagger::{
@@ -134,6 +135,16 @@ impl Model {
 
     /// Reads a text up to the choice of clusters.
     pub fn prepare(&self, text: &str, options: ReadOptions) -> anyhow::Result<Prepared> {
+        self.prepare_with(text, options, Matcher::forward)
+    }
+
+    /// [`Self::prepare`] with the graph network's logits computed by `network`, if there is one.
+    pub fn prepare_with(
+        &self,
+        text: &str,
+        options: ReadOptions,
+        network: impl FnOnce(&Matcher, &GraphInput<'_>) -> Result<Vec<f32>, MatcherError>,
+    ) -> anyhow::Result<Prepared> {
         let reading = self.tagger.read(text, options);
         let vectors = match (&self.outside, &reading.keygraph) {
             (Some(encoder), Some(graph)) if self.tagger.needs_vectors() => {
@@ -144,7 +155,7 @@ impl Model {
             }
             _ => self.tagger.sentence_vectors(text, &reading),
         };
-        Ok(self.tagger.prepare_with_vectors(reading, &vectors)?)
+        Ok(self.tagger.prepare_with_network(reading, &vectors, network)?)
     }
 
     /// The labels of a text with their log-scores, best first.
@@ -157,11 +168,21 @@ impl Model {
 
     /// The tags of a text.
     pub fn tag(&self, text: &str, options: FinishOptions) -> anyhow::Result<TagResponse> {
+        self.tag_with(text, options, Matcher::forward)
+    }
+
+    /// [`Self::tag`] with the graph network's logits computed by `network`, if there is one.
+    pub fn tag_with(
+        &self,
+        text: &str,
+        options: FinishOptions,
+        network: impl FnOnce(&Matcher, &GraphInput<'_>) -> Result<Vec<f32>, MatcherError>,
+    ) -> anyhow::Result<TagResponse> {
         let read = ReadOptions {
             keygraph: options.explain || options.keygraph,
             spans: options.explain,
         };
-        let prepared = self.prepare(text, read)?;
+        let prepared = self.prepare_with(text, read, network)?;
         Ok(self
             .tagger
             .finish(&prepared, |cluster| self.rankers.get(cluster as usize), options))

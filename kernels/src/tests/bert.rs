@@ -1,10 +1,11 @@
 //! The whole encoder against the reference's forward pass.
 
 use gnnxml_shared::model::encoder::VectorTable;
-use gnnxml_shared::model::encoder::bert::{Bert, BertScratch, BertShape, Layer, Norm, Words};
+use gnnxml_shared::model::encoder::bert::{Bert, BertEncoder, BertScratch, BertShape, Layer, Norm, Words};
 use gnnxml_shared::model::encoder::l2_normalise;
 use gnnxml_shared::model::ops::rows::add_rows;
 use gnnxml_shared::model::ops::{DenseLinear, Int8Linear, Linear};
+use gnnxml_shared::text::wordpiece::{Cleaning, WordPiece};
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
@@ -50,6 +51,13 @@ fn model(rng: &mut ChaCha8Rng) -> Bert {
         })
         .collect();
     Bert::new(SHAPE, Words::Int8(words), positions, first, layers).unwrap()
+}
+
+/// The model with a tokenizer of a few letters.
+pub(crate) fn random_encoder() -> BertEncoder {
+    let vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\nc\nd\n";
+    let tokenizer = WordPiece::from_vocabulary(vocabulary, Cleaning::UNCASED).unwrap();
+    BertEncoder::new(tokenizer, model(&mut random(33)), SHAPE.positions).unwrap()
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod layers;
 mod matcher;
 mod shaders;
 
+pub(crate) use bert::random_encoder;
 pub(crate) use matcher::{random_graph, random_matcher};
 
 use std::sync::{Arc, OnceLock};

@@ -279,9 +279,19 @@ impl Tagger {
 
     /// [`Self::prepare`] for a reading whose sentences were encoded elsewhere.
     pub fn prepare_with_vectors(&self, reading: Reading, vectors: &[f32]) -> Result<Prepared, MatcherError> {
+        self.prepare_with_network(reading, vectors, Matcher::forward)
+    }
+
+    /// [`Self::prepare_with_vectors`] with the graph network's logits computed by `network`, if there is one.
+    pub fn prepare_with_network(
+        &self,
+        reading: Reading,
+        vectors: &[f32],
+        network: impl FnOnce(&Matcher, &GraphInput<'_>) -> Result<Vec<f32>, MatcherError>,
+    ) -> Result<Prepared, MatcherError> {
         let graph = self.graph_input(&reading, vectors)?;
         let logits = match (self.matcher.graph(), &graph) {
-            (Some(matcher), Some(graph)) => Some(matcher.forward(graph)?),
+            (Some(matcher), Some(graph)) => Some(network(matcher, graph)?),
             _ => None,
         };
         Ok(self.prepare_from(reading, vectors, graph, logits))

@@ -20,6 +20,11 @@ pub trait SentenceEncoder {
     /// Row-major `sentences.len() × dims()`, each row of length one, or all zero where a sentence has no known
     /// token. A sentence's vector does not depend on the other sentences.
     fn encode(&self, sentences: &[&str]) -> Vec<f32>;
+
+    /// The transformer behind it, for a processor that computes transformers itself.
+    fn transformer(&self) -> Option<&bert::BertEncoder> {
+        None
+    }
 }
 
 /// Divides a vector by its Euclidean length; a zero vector stays zero.

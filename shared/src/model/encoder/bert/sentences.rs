@@ -196,4 +196,8 @@ impl SentenceEncoder for BertEncoder {
             .collect();
         self.gather(&tokens, &batches, &sums)
     }
+
+    fn transformer(&self) -> Option<&BertEncoder> {
+        Some(self)
+    }
 }
