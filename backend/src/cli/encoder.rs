@@ -1,14 +1,21 @@
 //! `gnnxml encoder`: fetch weights, encode sentences, distil a transformer.
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand};
+use gnnxml_shared::text::wordpiece::WordPiece;
+use gnnxml_shared::text::{Language, sentences};
 
 use super::WrongInput;
+use crate::data::{CorpusSource, available_threads, for_each_document};
 use crate::encoder::cache::{CachedEncoder, EmbeddingCache};
-use crate::encoder::{NumberType, Options, Precision, bert, distil, fetch, home, open, place_of};
+use crate::encoder::check_tokenizer::{Agreement, TokenizerCheck};
+use crate::encoder::{
+    EncoderError, NumberType, Options, Precision, bert, distil, fetch, home, open, open_directory, place_of,
+};
 use crate::matcher::DeviceChoice;
 
 /// Arguments of `gnnxml encoder`.
@@ -26,6 +33,8 @@ enum EncoderCommand {
     Encode(EncodeArgs),
     /// Make a table of word vectors from a transformer: the encoder `static`
     Distil(DistilArgs),
+    /// Hold our WordPiece tokenizer against the reference library on the sentences of a corpus
+    CheckTokenizer(CheckArgs),
 }
 
 #[derive(Debug, ClapArgs)]
@@ -64,7 +73,7 @@ struct EncodeArgs {
 
 #[derive(Debug, ClapArgs)]
 struct DistilArgs {
-    /// A BERT-type model directory (default: the fetched MiniLM)
+    /// A model directory (default: the fetched MiniLM)
     #[arg(long)]
     from: Option<PathBuf>,
     /// Where to put the table (default: where the name `static` looks)
@@ -73,6 +82,23 @@ struct DistilArgs {
     /// Width of a vector
     #[arg(long, default_value_t = 256)]
     dims: usize,
+    /// Weight words by how rare they are in these documents; a model whose tokenizer is not WordPiece needs them, since
+    /// their words become the table's
+    #[arg(long)]
+    corpus: Option<PathBuf>,
+    /// Words of the table at most, for a model whose tokenizer is not WordPiece
+    #[arg(long, default_value_t = 30_000)]
+    words: usize,
+}
+
+#[derive(Debug, ClapArgs)]
+struct CheckArgs {
+    /// Documents whose sentences are split both ways
+    #[arg(long)]
+    corpus: PathBuf,
+    /// A BERT-type model directory (default: the fetched MiniLM)
+    #[arg(long)]
+    model: Option<PathBuf>,
 }
 
 pub(super) fn run(args: Args) -> anyhow::Result<()> {
@@ -80,6 +106,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         EncoderCommand::Fetch(args) => run_fetch(&args),
         EncoderCommand::Encode(args) => run_encode(&args),
         EncoderCommand::Distil(args) => run_distil(&args),
+        EncoderCommand::CheckTokenizer(args) => run_check(&args),
     }
 }
 
@@ -138,16 +165,122 @@ fn run_encode(args: &EncodeArgs) -> anyhow::Result<()> {
 }
 
 fn run_distil(args: &DistilArgs) -> anyhow::Result<()> {
+    let started = std::time::Instant::now();
     let from = args.from.clone().unwrap_or_else(|| place_of("minilm"));
     let out = args.out.clone().unwrap_or_else(|| place_of("static"));
-    let (tokenizer, weights, _) = bert::read_directory(&from)?;
-    let distilled = distil::distil(&tokenizer, &weights, args.dims, &[])?;
+    let (distilled, counted) = if bert::Family::of(&from)?.is_some() && bert::has_word_pieces(&from) {
+        let (tokenizer, weights, _) = bert::read_directory(&from)?;
+        let counts = match &args.corpus {
+            Some(corpus) => count_tokens(corpus, &tokenizer)?,
+            None => Vec::new(),
+        };
+        let distilled = distil::distil(&tokenizer, &weights, args.dims, &counts)?;
+        (distilled, counts.iter().sum::<u64>())
+    } else {
+        let Some(corpus) = &args.corpus else {
+            let fault = format!(
+                "the tokenizer of {} is not WordPiece: give --corpus, whose words become the table's",
+                from.display()
+            );
+            return Err(WrongInput(fault).into());
+        };
+        let encoder = open_directory(&from, Precision::F32)?;
+        let tokenizer = distil::vocabulary_of(&count_words(corpus)?, args.words)?;
+        let counts = count_tokens(corpus, &tokenizer)?;
+        let distilled = distil::distil_words(&tokenizer, encoder.as_ref(), args.dims, &counts)?;
+        (distilled, counts.iter().sum())
+    };
     distil::save(&distilled, &out)?;
     eprintln!(
-        "{} tokens × {} dimensions in {}",
-        tokenizer.len(),
+        "{} tokens × {} dimensions in {}, weighted by {counted} tokens of text, {:.0} s",
+        distilled.tokenizer().len(),
         args.dims,
-        out.display()
+        out.display(),
+        started.elapsed().as_secs_f64()
+    );
+    Ok(())
+}
+
+/// How often each token stands in a corpus, on all cores.
+fn count_tokens(corpus: &Path, tokenizer: &WordPiece) -> anyhow::Result<Vec<u64>> {
+    let counted = for_each_document(
+        &mut CorpusSource::detect(corpus)?.open()?,
+        available_threads(),
+        || vec![0_u64; tokenizer.len()],
+        |counts, _, document| {
+            let of_document = distil::count_tokens(tokenizer, [&document.text]);
+            counts
+                .iter_mut()
+                .zip(of_document)
+                .for_each(|(sum, count)| *sum += count);
+        },
+    )?;
+    let mut sum = vec![0; tokenizer.len()];
+    for counts in counted {
+        sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+    Ok(sum)
+}
+
+/// How often each word stands in a corpus, on all cores.
+fn count_words(corpus: &Path) -> anyhow::Result<HashMap<String, u64>> {
+    let counted = for_each_document(
+        &mut CorpusSource::detect(corpus)?.open()?,
+        available_threads(),
+        || Ok(HashMap::new()),
+        |counts: &mut Result<HashMap<String, u64>, EncoderError>, _, document| {
+            let fault = match counts {
+                Ok(counts) => distil::count_words(&document.text, counts).err(),
+                Err(_) => None,
+            };
+            if let Some(fault) = fault {
+                *counts = Err(fault);
+            }
+        },
+    )?;
+    let mut sum: HashMap<String, u64> = HashMap::new();
+    for counts in counted {
+        for (word, count) in counts? {
+            *sum.entry(word).or_default() += count;
+        }
+    }
+    Ok(sum)
+}
+
+fn run_check(args: &CheckArgs) -> anyhow::Result<()> {
+    let model = args.model.clone().unwrap_or_else(|| place_of("minilm"));
+    let check = TokenizerCheck::open(&model)?;
+    let parts = for_each_document(
+        &mut CorpusSource::detect(&args.corpus)?.open()?,
+        available_threads(),
+        || Ok(Agreement::default()),
+        |seen: &mut Result<Agreement, EncoderError>, _, document| {
+            for span in sentences(&document.text, Language::English) {
+                let Ok(agreement) = seen else { return };
+                if let Err(fault) = check.compare(&document.text[span.start..span.end], agreement) {
+                    *seen = Err(fault);
+                }
+            }
+        },
+    )?;
+    let mut seen = Agreement::default();
+    for part in parts {
+        seen.join(part?);
+    }
+    println!(
+        "{} sentences, {} tokens: {} split differently",
+        seen.sentences, seen.tokens, seen.differing
+    );
+    for difference in &seen.differences {
+        println!(
+            "{:?}\n  ours      {:?}\n  reference {:?}",
+            difference.sentence, difference.ours, difference.reference
+        );
+    }
+    anyhow::ensure!(
+        seen.differing == 0,
+        "{} sentences are split differently",
+        seen.differing
     );
     Ok(())
 }

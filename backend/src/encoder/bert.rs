@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use gnnxml_shared::bundle::PageEncoder;
 use gnnxml_shared::model::encoder::SentenceEncoder;
 use gnnxml_shared::model::encoder::bert::{
     Affine, Bert, BertEncoder, BertScratch, BertShape, BertWeights, Layer, Norm,
@@ -195,6 +196,10 @@ impl Encoder for NativeBert {
             })
             .collect();
         Ok(self.encoder.gather(&tokens, &batches, &sums))
+    }
+
+    fn for_page(&self) -> Option<PageEncoder<'_>> {
+        (self.precision == Precision::Int8).then_some(PageEncoder::Bert(&self.encoder))
     }
 }
 

@@ -2,7 +2,11 @@
 //!
 //! Every vocabulary entry goes through the transformer alone, its hidden states are averaged, PCA keeps the strongest
 //! `dims` directions, and each vector is weighted by how rare its token is, w = a/(a + p) (Arora et al. 2017, smooth inverse frequency).
+//!
+//! The page splits texts with WordPiece. A transformer with another tokenizer is distilled over the words of a corpus: see
+//! [`vocabulary_of`] and [`distil_words`].
 
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use gnnxml_shared::model::encoder::bert::{Bert, BertScratch, BertWeights};
@@ -12,9 +16,12 @@ use rayon::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use tokenizers::normalizers::BertNormalizer;
+use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
+use tokenizers::{Normalizer, OffsetReferential, OffsetType, PreTokenizer};
 
 use super::native::Native;
-use super::{EncoderError, read_text, svd};
+use super::{Encoder, EncoderError, read_text, svd};
 
 /// The file that marks a directory as a distilled encoder.
 pub const DESCRIPTION: &str = "static.json";
@@ -24,6 +31,8 @@ const VOCABULARY: &str = "vocab.txt";
 const SMOOTHING: f64 = 1e-3;
 /// Tokens that go through the transformer at a time.
 const BATCH: usize = 40;
+/// Longer words, in bytes, do not enter a vocabulary.
+const LONGEST_WORD: usize = 64;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Description {
@@ -43,18 +52,109 @@ pub fn distil(
     dims: usize,
     counts: &[u64],
 ) -> Result<StaticEncoder, EncoderError> {
-    let model_error = |fault: String| EncoderError::Model {
+    let width = weights.shape.width;
+    check_dims(dims, width)?;
+    let model = Bert::dense(weights).map_err(|error| model_error(error.to_string()))?;
+    compress(
+        tokenizer,
+        every_word(tokenizer, &model, width),
+        width,
+        dims,
+        counts,
+    )
+}
+
+/// Distils any encoder over a vocabulary made for it: each entry is encoded as the text it is.
+pub fn distil_words(
+    tokenizer: &WordPiece,
+    encoder: &dyn Encoder,
+    dims: usize,
+    counts: &[u64],
+) -> anyhow::Result<StaticEncoder> {
+    check_dims(dims, encoder.dims())?;
+    let spellings: Vec<&str> = (0..tokenizer.len() as u32)
+        .map(|id| tokenizer.token(id).unwrap_or_default())
+        .map(|token| {
+            token
+                .strip_prefix("##")
+                .filter(|rest| !rest.is_empty())
+                .unwrap_or(token)
+        })
+        .collect();
+    let vectors = encoder.encode(&spellings)?;
+    Ok(compress(tokenizer, vectors, encoder.dims(), dims, counts)?)
+}
+
+/// A WordPiece vocabulary of the `most` frequent words of a corpus (from [`count_words`]) and of every character, so that
+/// any word of its letters has pieces.
+pub fn vocabulary_of(counts: &HashMap<String, u64>, most: usize) -> Result<WordPiece, EncoderError> {
+    let mut words: Vec<(&str, u64)> = counts
+        .iter()
+        .map(|(word, &count)| (word.as_str(), count))
+        .collect();
+    words.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    let letters: BTreeSet<char> = words.iter().flat_map(|(word, _)| word.chars()).collect();
+    let mut lines = String::from("[PAD]\n[UNK]\n[CLS]\n[SEP]\n");
+    let mut add = |token: &str, before: &str| {
+        lines.push_str(before);
+        lines.push_str(token);
+        lines.push('\n');
+    };
+    // A single character is added below, once.
+    let long = words.iter().filter(|(word, _)| word.chars().nth(1).is_some());
+    for (word, _) in long.take(most) {
+        add(word, "");
+    }
+    for letter in letters {
+        add(letter.encode_utf8(&mut [0; 4]), "");
+        add(letter.encode_utf8(&mut [0; 4]), "##");
+    }
+    WordPiece::from_vocabulary(&lines, Cleaning::UNCASED).map_err(|error| model_error(error.to_string()))
+}
+
+/// Counts the clean words of a text, as WordPiece sees them before it splits them.
+pub fn count_words(text: &str, counts: &mut HashMap<String, u64>) -> Result<(), EncoderError> {
+    let fault = |error: tokenizers::Error| model_error(error.to_string());
+    let mut clean = tokenizers::NormalizedString::from(text);
+    BertNormalizer::new(true, true, None, true)
+        .normalize(&mut clean)
+        .map_err(fault)?;
+    let mut split = tokenizers::PreTokenizedString::from(clean);
+    BertPreTokenizer.pre_tokenize(&mut split).map_err(fault)?;
+    for (word, ..) in split.get_splits(OffsetReferential::Normalized, OffsetType::Byte) {
+        if let Some(count) = counts.get_mut(word) {
+            *count += 1;
+        } else if word.len() <= LONGEST_WORD {
+            counts.insert(word.to_owned(), 1);
+        }
+    }
+    Ok(())
+}
+
+fn model_error(fault: String) -> EncoderError {
+    EncoderError::Model {
         directory: "distillation".into(),
         fault,
-    };
-    let width = weights.shape.width;
+    }
+}
+
+fn check_dims(dims: usize, width: usize) -> Result<(), EncoderError> {
     if dims == 0 || dims > width {
         return Err(model_error(format!(
             "{dims} dimensions asked, the transformer has {width}"
         )));
     }
-    let model = Bert::dense(weights).map_err(|error| model_error(error.to_string()))?;
-    let mut vectors = every_word(tokenizer, &model, width);
+    Ok(())
+}
+
+/// From a vector a token to a table: centred, turned to the strongest directions, weighted by rarity, rounded.
+fn compress(
+    tokenizer: &WordPiece,
+    mut vectors: Vec<f32>,
+    width: usize,
+    dims: usize,
+    counts: &[u64],
+) -> Result<StaticEncoder, EncoderError> {
     let marks: Vec<bool> = (0..tokenizer.len() as u32)
         .map(|id| is_mark(tokenizer, id))
         .collect();

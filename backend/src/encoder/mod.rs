@@ -5,6 +5,7 @@
 
 pub mod bert;
 pub mod cache;
+pub mod check_tokenizer;
 pub mod checkpoint;
 pub mod distil;
 mod error;
@@ -21,6 +22,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub use error::EncoderError;
+use gnnxml_shared::bundle::PageEncoder;
 pub use options::{NumberType, Options, Precision};
 
 /// Turns sentences into vectors.
@@ -36,6 +38,11 @@ pub trait Encoder: Send + Sync {
 
     /// Row-major `sentences.len() × dims()`, each row L2-normalised (all zero for a sentence without a token).
     fn encode(&self, sentences: &[&str]) -> anyhow::Result<Vec<f32>>;
+
+    /// The same encoder as a web page runs it, giving the same vectors; `None` for one that only runs here.
+    fn for_page(&self) -> Option<PageEncoder<'_>> {
+        None
+    }
 }
 
 /// Opens an encoder that needs no corpus: a name (`static`, `minilm`), a directory, or a hub id.

@@ -1,6 +1,7 @@
 //! The encoders that the page can run too, behind the server's trait: batches of sentences over all cores.
 
-use gnnxml_shared::model::encoder::SentenceEncoder;
+use gnnxml_shared::bundle::PageEncoder;
+use gnnxml_shared::model::encoder::{SentenceEncoder, StaticEncoder};
 use rayon::prelude::*;
 
 use super::Encoder;
@@ -32,7 +33,7 @@ impl<E: SentenceEncoder + Send + Sync> Native<E> {
     }
 }
 
-impl<E: SentenceEncoder + Send + Sync> Encoder for Native<E> {
+impl Encoder for Native<StaticEncoder> {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -51,5 +52,9 @@ impl<E: SentenceEncoder + Send + Sync> Encoder for Native<E> {
             .map(|part| self.encoder.encode(part))
             .collect();
         Ok(parts.concat())
+    }
+
+    fn for_page(&self) -> Option<PageEncoder<'_>> {
+        Some(PageEncoder::Static(&self.encoder))
     }
 }

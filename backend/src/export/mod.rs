@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gnnxml_shared::bundle::{Manifest, ModelFacts, PartRef, publish, sha256_hex};
+use gnnxml_shared::bundle::{Manifest, ModelFacts, PageEncoder, PartRef, PublishError, publish, sha256_hex};
 
 use crate::data::write_atomic;
 use crate::train::Model;
@@ -29,10 +29,12 @@ pub enum ExportError {
     #[error("{}: {error}", path.display())]
     Io { path: PathBuf, error: std::io::Error },
     #[error(
-        "the model's encoder `{encoder}` does not run in a web page yet; train with the preset `fast`, whose encoder \
-         `lsa` does"
+        "the model's encoder `{encoder}` is a {architecture}, which does not run in a web page; make a table of word vectors \
+         from it with `gnnxml encoder distil --from {encoder} --corpus TEXTS --out DIR` and train with `--encoder DIR`"
     )]
-    Encoder { encoder: String },
+    Encoder { encoder: String, architecture: String },
+    #[error(transparent)]
+    Layout(#[from] PublishError),
 }
 
 /// A folder of the file system.
@@ -67,11 +69,13 @@ impl BundleStore for FolderStore {
 
 /// Publishes a model and returns the manifest it wrote.
 pub fn export(model: &Model, name: &str, store: &dyn BundleStore) -> Result<Manifest, ExportError> {
-    if model.outside.is_some() {
-        return Err(ExportError::Encoder {
+    let encoder = match (&model.outside, &model.lsa) {
+        (Some(outside), _) => Some(outside.for_page().ok_or_else(|| ExportError::Encoder {
             encoder: model.manifest.config.encoder.name.clone(),
-        });
-    }
+            architecture: outside.name().to_owned(),
+        })?),
+        (None, lsa) => lsa.as_ref().map(PageEncoder::Lsa),
+    };
     let facts = ModelFacts {
         name: name.to_owned(),
         documents: model.manifest.corpus.documents as u64,
@@ -79,7 +83,7 @@ pub fn export(model: &Model, name: &str, store: &dyn BundleStore) -> Result<Mani
         licence_notes: Vec::new(),
         extra: [(CLUSTERS.to_owned(), model.clusters.to_bytes())].into(),
     };
-    let published = publish(&model.tagger, model.lsa.as_ref(), &model.rankers, facts);
+    let published = publish(&model.tagger, encoder, &model.rankers, facts)?;
     for (part, bytes) in &published.parts {
         debug_assert_eq!(part.sha256, sha256_hex(bytes));
         if !store.holds(part) {

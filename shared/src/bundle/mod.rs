@@ -5,6 +5,7 @@
 //! what is left before anything is allocated; a bad byte is a [`BundleError`], never a panic.
 //! Start reading at [`Manifest`], then [`Opening`] and [`publish()`].
 
+mod encoders;
 mod error;
 mod manifest;
 mod open;
@@ -14,6 +15,7 @@ mod publish;
 mod tests;
 pub mod wire;
 
+pub use encoders::{PageEncoder, PublishError};
 pub use error::BundleError;
 pub use manifest::{FORMAT, Manifest, PartRef, ShardRef, VERSION, part_name, sha256_hex};
 pub use open::{Bundle, Opening};

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::manifest::{Manifest, PartRef};
-use super::{BundleError, parts};
+use super::{BundleError, encoders, parts};
 use crate::api::TagResponse;
 use crate::keygraph;
+use crate::model::encoder::SentenceEncoder;
 use crate::model::matcher::MatcherError;
 use crate::model::ranker::ClusterRankers;
 use crate::model::score::Score;
@@ -120,16 +121,29 @@ impl Opening {
         if clusters as u64 != self.manifest.clusters {
             return Err(unfit("tagger", clusters, self.manifest.clusters as usize));
         }
-        let lsa = optional("lsa")?
-            .map(|bytes| parts::read_lsa("lsa", bytes))
-            .transpose()?;
-        if let Some(lsa) = &lsa {
+        let tokenizer = || encoders::read_tokenizer("tokenizer", part("tokenizer")?);
+        let encoder: Option<Box<dyn SentenceEncoder + Send + Sync>> = if let Some(bytes) = optional("lsa")? {
+            let lsa = parts::read_lsa("lsa", bytes)?;
             if lsa.projection().rows() != tfidf.len() {
                 return Err(unfit("lsa", lsa.projection().rows(), tfidf.len()));
             }
-            if lsa.dims() != facts.dims {
-                return Err(unfit("lsa", lsa.dims(), facts.dims));
-            }
+            Some(Box::new(LsaSentences::new(Arc::clone(&tfidf), lsa)))
+        } else if let Some(bytes) = optional("static")? {
+            Some(Box::new(encoders::read_static("static", bytes, tokenizer()?)?))
+        } else if let Some(bytes) = optional("bert")? {
+            Some(Box::new(encoders::read_bert("bert", bytes, tokenizer()?)?))
+        } else {
+            None
+        };
+        if let Some(encoder) = &encoder
+            && encoder.dims() != facts.dims
+        {
+            return Err(unfit("encoder", encoder.dims(), facts.dims));
+        }
+        if facts.rank_embedding && encoder.is_none() {
+            return Err(BundleError::MissingPart {
+                part: "lsa, static or bert".into(),
+            });
         }
         let linear = match optional("linear")? {
             Some(bytes) => parts::read_rankers("linear", bytes, tfidf.len(), clusters)?.pop(),
@@ -148,7 +162,7 @@ impl Opening {
             if graph.config().clusters != clusters {
                 return Err(unfit("matcher", graph.config().clusters, clusters));
             }
-            if lsa.is_none() || graph.config().width != facts.dims {
+            if encoder.is_none() || graph.config().width != facts.dims {
                 return Err(unfit("matcher", graph.config().width, facts.dims));
             }
         }
@@ -169,7 +183,6 @@ impl Opening {
         let neighbours = optional("neighbours")?
             .map(|bytes| parts::read_neighbours("neighbours", bytes, tfidf.len(), labels.len()))
             .transpose()?;
-        let encoder = lsa.map(|lsa| Box::new(LsaSentences::new(Arc::clone(&tfidf), lsa)) as Box<_>);
         let tagger = Tagger {
             tfidf,
             lexicon,

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use super::manifest::{FORMAT, Manifest, PartRef, ShardRef, VERSION};
 use super::open::TaggerFacts;
-use super::parts;
-use crate::model::encoder::Lsa;
+use super::{PageEncoder, PublishError, encoders, parts};
 use crate::model::ranker::ClusterRankers;
 use crate::model::tagger::Tagger;
 
@@ -31,13 +30,13 @@ pub struct Published {
     pub parts: Vec<(PartRef, Vec<u8>)>,
 }
 
-/// Lays a tagger out as a bundle. `lsa` is the tagger's encoder where it has one.
+/// Lays a tagger out as a bundle. `encoder` computes its sentence vectors, where something looks at them.
 pub fn publish(
     tagger: &Tagger,
-    lsa: Option<&Lsa>,
+    encoder: Option<PageEncoder<'_>>,
     rankers: &[ClusterRankers],
     facts: ModelFacts,
-) -> Published {
+) -> Result<Published, PublishError> {
     let mut parts: Vec<(PartRef, Vec<u8>)> = Vec::new();
     let mut core = BTreeMap::new();
     let mut put = |role: &str, bytes: Vec<u8>| {
@@ -50,8 +49,19 @@ pub fn publish(
     put("vocabulary", parts::write_vocabulary(&tagger.tfidf));
     put("lexicon", json(serde_json::to_vec(&tagger.lexicon)));
     put("tagger", json(serde_json::to_vec(&TaggerFacts::of(tagger))));
-    if let Some(lsa) = lsa {
-        put("lsa", parts::write_lsa(lsa));
+    if let Some(encoder) = encoder {
+        let bytes = match encoder {
+            PageEncoder::Lsa(lsa) => parts::write_lsa(lsa),
+            PageEncoder::Static(words) => {
+                put("tokenizer", encoders::write_tokenizer(words.tokenizer())?);
+                encoders::write_static(words)
+            }
+            PageEncoder::Bert(bert) => {
+                put("tokenizer", encoders::write_tokenizer(bert.tokenizer())?);
+                encoders::write_bert(bert)?
+            }
+        };
+        put(encoder.name(), bytes);
     }
     if let Some(linear) = tagger.matcher.linear() {
         put("linear", parts::write_rankers(&[linear]));
@@ -91,7 +101,7 @@ pub fn publish(
         version: VERSION,
         name: facts.name,
         language: tagger.tfidf.language().tag().to_owned(),
-        encoder: if lsa.is_some() { "lsa" } else { "none" }.into(),
+        encoder: encoder.map_or("none", PageEncoder::name).into(),
         quantisation: "int8".into(),
         labels: tagger.labels.len() as u64,
         clusters: rankers.len() as u64,
@@ -102,5 +112,5 @@ pub fn publish(
         extra,
         shards,
     };
-    Published { manifest, parts }
+    Ok(Published { manifest, parts })
 }

@@ -5,16 +5,20 @@ use std::sync::Arc;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Bundle, BundleError, ModelFacts, Opening, PartRef, Published, publish};
+use super::{
+    Bundle, BundleError, ModelFacts, Opening, PageEncoder, PartRef, PublishError, Published, publish,
+};
 use crate::features::{TfIdfBuilder, TfIdfOptions};
 use crate::keygraph::{self, EntityLexicon};
-use crate::model::encoder::{Lsa, VectorTable};
+use crate::model::encoder::bert::{Affine, Bert, BertEncoder, BertShape, BertWeights, Layer, Norm};
+use crate::model::encoder::{Lsa, SentenceEncoder, StaticEncoder, VectorTable};
 use crate::model::matcher::{Matcher, MatcherConfig, NamedTensor};
 use crate::model::neighbours::{Neighbours, Remembered};
 use crate::model::ranker::{ClusterRankers, LabelRanker};
 use crate::model::score::Score;
 use crate::model::tagger::{ClusterMatcher, FinishOptions, LsaSentences, ReadOptions, TagLabel, Tagger};
 use crate::text::Language;
+use crate::text::wordpiece::{Cleaning, WordPiece};
 
 const TEXTS: [&str; 4] = [
     "The price of cocoa rose. Farmers in Ghana were glad of the cocoa price.",
@@ -47,8 +51,76 @@ fn rankers(rng: &mut ChaCha8Rng, labels: &[u32], terms: usize, dims: usize) -> C
     ClusterRankers::new(rankers.collect(), dims)
 }
 
+/// The encoders a bundle can carry, all weights random.
+enum Voice {
+    Lsa(Lsa),
+    Static(StaticEncoder),
+    Bert(Box<BertEncoder>),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Lsa,
+    Static,
+    Bert,
+}
+
+const KINDS: [Kind; 3] = [Kind::Lsa, Kind::Static, Kind::Bert];
+
+impl Voice {
+    fn page(&self) -> PageEncoder<'_> {
+        match self {
+            Self::Lsa(lsa) => PageEncoder::Lsa(lsa),
+            Self::Static(words) => PageEncoder::Static(words),
+            Self::Bert(bert) => PageEncoder::Bert(bert),
+        }
+    }
+}
+
+fn tokenizer() -> WordPiece {
+    let words = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nprice\nof\ncocoa\nsugar\nrose\nfell\n##s\nfever\nvaccine\nthe\nlondon\n.";
+    WordPiece::from_vocabulary(words, Cleaning::UNCASED).unwrap()
+}
+
+fn transformer(rng: &mut ChaCha8Rng) -> BertWeights {
+    let tokens = tokenizer().len();
+    let norm = || Norm {
+        gamma: vec![1.0; DIMS],
+        beta: vec![0.1; DIMS],
+    };
+    let inner = 10;
+    let mut affine = |outputs: usize, inputs: usize| Affine {
+        weights: random(rng, outputs * inputs),
+        bias: random(rng, outputs),
+    };
+    let layers = (0..2).map(|_| Layer {
+        attention: affine(3 * DIMS, DIMS),
+        attention_output: affine(DIMS, DIMS),
+        attention_norm: norm(),
+        inner: affine(inner, DIMS),
+        outer: affine(DIMS, inner),
+        outer_norm: norm(),
+    });
+    let layers = layers.collect();
+    BertWeights {
+        shape: BertShape {
+            width: DIMS,
+            heads: 2,
+            layers: 2,
+            inner,
+            vocabulary: tokens,
+            positions: 12,
+            epsilon: 1e-12,
+        },
+        words: random(rng, tokens * DIMS),
+        positions: random(rng, 12 * DIMS),
+        norm: norm(),
+        layers,
+    }
+}
+
 /// A tagger with every part a bundle can have, all weights random.
-fn model() -> (Tagger, Lsa, Vec<ClusterRankers>) {
+fn model(kind: Kind) -> (Tagger, Voice, Vec<ClusterRankers>) {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     let mut builder = TfIdfBuilder::new(
         TfIdfOptions {
@@ -62,7 +134,24 @@ fn model() -> (Tagger, Lsa, Vec<ClusterRankers>) {
     }
     let tfidf = Arc::new(builder.finish());
     let terms = tfidf.len();
-    let lsa = Lsa::new(VectorTable::quantise(&random(&mut rng, terms * DIMS), DIMS).unwrap());
+    let (voice, encoder): (Voice, Box<dyn SentenceEncoder + Send + Sync>) = match kind {
+        Kind::Lsa => {
+            let lsa = Lsa::new(VectorTable::quantise(&random(&mut rng, terms * DIMS), DIMS).unwrap());
+            let encoder = LsaSentences::new(Arc::clone(&tfidf), lsa.clone());
+            (Voice::Lsa(lsa), Box::new(encoder))
+        }
+        Kind::Static => {
+            let rows = random(&mut rng, tokenizer().len() * DIMS);
+            let words = StaticEncoder::new(tokenizer(), VectorTable::quantise(&rows, DIMS).unwrap()).unwrap();
+            (Voice::Static(words.clone()), Box::new(words))
+        }
+        Kind::Bert => {
+            let weights = transformer(&mut rng);
+            let model = Bert::int8(&weights, &[vec![2, 4, 5, 6, 3], vec![2, 9, 3]]).unwrap();
+            let bert = BertEncoder::new(tokenizer(), model, 8).unwrap();
+            (Voice::Bert(Box::new(bert.clone())), Box::new(bert))
+        }
+    };
     let config = MatcherConfig::fast(DIMS, CLUSTERS, terms);
     let tensors = config.tensors().into_iter().map(|spec| {
         let data = random(&mut rng, spec.len())
@@ -86,7 +175,7 @@ fn model() -> (Tagger, Lsa, Vec<ClusterRankers>) {
         .collect();
     let tagger = Tagger {
         neighbours: Some(Neighbours::new(&remembered, terms)),
-        encoder: Some(Box::new(LsaSentences::new(Arc::clone(&tfidf), lsa.clone()))),
+        encoder: Some(encoder),
         tfidf,
         lexicon: EntityLexicon::new(["ghana"]),
         keygraph: keygraph::Options::default(),
@@ -112,14 +201,14 @@ fn model() -> (Tagger, Lsa, Vec<ClusterRankers>) {
             ..Score::default()
         },
     };
-    (tagger, lsa, shards)
+    (tagger, voice, shards)
 }
 
-fn published() -> Published {
-    let (tagger, lsa, shards) = model();
+fn published(kind: Kind) -> Published {
+    let (tagger, voice, shards) = model(kind);
     publish(
         &tagger,
-        Some(&lsa),
+        Some(voice.page()),
         &shards,
         ModelFacts {
             name: "small".into(),
@@ -127,6 +216,7 @@ fn published() -> Published {
             ..Default::default()
         },
     )
+    .unwrap()
 }
 
 fn bytes_of<'a>(published: &'a Published, part: &PartRef) -> &'a [u8] {
@@ -161,8 +251,24 @@ fn open(published: &Published) -> Result<Bundle, BundleError> {
 
 #[test]
 fn a_bundle_gives_the_tags_of_the_model_it_was_made_from() {
-    let (tagger, _, shards) = model();
-    let bundle = open(&published()).unwrap();
+    for kind in KINDS {
+        same_tags(kind);
+    }
+}
+
+fn same_tags(kind: Kind) {
+    let (tagger, voice, shards) = model(kind);
+    let bundle = open(&published(kind)).unwrap();
+    assert_eq!(bundle.manifest().encoder, voice.page().name());
+    // The encoder travels whole: the same bytes give the same vectors, bit for bit.
+    let sentences = [
+        "The price of cocoa rose.",
+        "",
+        "fevers in London, sugar and sugar and cocoa prices of vaccines",
+    ];
+    let encode = |tagger: &Tagger| tagger.encoder.as_ref().unwrap().encode(&sentences);
+    assert_eq!(encode(bundle.tagger()), encode(&tagger), "{kind:?}");
+    assert!(encode(&tagger)[..DIMS].iter().any(|x| *x != 0.0), "{kind:?}");
     let options = FinishOptions {
         top: LABELS,
         explain: true,
@@ -194,7 +300,7 @@ fn a_bundle_gives_the_tags_of_the_model_it_was_made_from() {
 
 #[test]
 fn rankers_that_have_not_come_are_named_in_the_answer() {
-    let published = published();
+    let published = published(Kind::Lsa);
     let mut opening = Opening::new(&serde_json::to_vec(&published.manifest).unwrap()).unwrap();
     while let Some((role, part)) = next_part(&opening) {
         opening
@@ -211,7 +317,7 @@ fn rankers_that_have_not_come_are_named_in_the_answer() {
 
 #[test]
 fn bytes_the_manifest_did_not_promise_are_refused() {
-    let published = published();
+    let published = published(Kind::Lsa);
     let mut opening = Opening::new(&serde_json::to_vec(&published.manifest).unwrap()).unwrap();
     let part = published.manifest.core_part("labels").unwrap();
     let mut bytes = bytes_of(&published, part).to_vec();
@@ -231,10 +337,10 @@ fn bytes_the_manifest_did_not_promise_are_refused() {
 #[test]
 fn mutated_parts_are_read_or_refused_but_never_panic() {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
-    let whole = published();
+    let whole = KINDS.map(published);
     let mut refused = 0;
-    for round in 0..3000 {
-        let mut bad = whole.clone();
+    for round in 0..6000 {
+        let mut bad = whole[round % KINDS.len()].clone();
         let victim = rng.random_range(0..bad.parts.len());
         let (old, bytes) = &mut bad.parts[victim];
         match rng.random_range(0..4) {
@@ -281,5 +387,60 @@ fn mutated_parts_are_read_or_refused_but_never_panic() {
             Err(_) => refused += 1,
         }
     }
-    assert!(refused > 1000, "only {refused} of 3000 mutations were noticed");
+    assert!(refused > 1600, "only {refused} of 6000 mutations were noticed");
+}
+
+#[test]
+fn an_encoder_in_single_precision_is_not_published() {
+    let (tagger, _, shards) = model(Kind::Bert);
+    let weights = transformer(&mut ChaCha8Rng::seed_from_u64(1));
+    let dense = BertEncoder::new(tokenizer(), Bert::dense(&weights).unwrap(), 8).unwrap();
+    let fault = publish(
+        &tagger,
+        Some(PageEncoder::Bert(&dense)),
+        &shards,
+        ModelFacts::default(),
+    );
+    assert_eq!(fault.unwrap_err(), PublishError::Precision);
+}
+
+#[test]
+fn an_encoder_of_another_width_or_none_at_all_is_refused() {
+    let (mut tagger, voice, shards) = model(Kind::Static);
+    let facts = ModelFacts::default;
+    let without = publish(&tagger, None, &shards, facts()).unwrap();
+    assert!(matches!(open(&without), Err(BundleError::MissingPart { .. })));
+    tagger.dims = DIMS + 1;
+    let wide = publish(&tagger, Some(voice.page()), &shards, facts()).unwrap();
+    assert!(open(&wide).unwrap_err().to_string().contains("encoder"));
+}
+
+/// A claim of many layers or positions in a small part costs nothing.
+#[test]
+fn a_transformer_that_claims_more_than_it_brings_is_refused() {
+    let whole = published(Kind::Bert);
+    let part = whole.manifest.core_part("bert").unwrap();
+    let bytes = bytes_of(&whole, part);
+    // Magic, version and kind take ten bytes; then width, heads, layers, inner, vocabulary, positions, one byte each.
+    for (at, what) in [
+        (10, "width"),
+        (12, "layers"),
+        (13, "inner"),
+        (14, "words"),
+        (15, "positions"),
+    ] {
+        let mut bad = bytes.to_vec();
+        bad[at] = 0x7f;
+        let fault = super::encoders::read_bert("bert", &bad, tokenizer()).unwrap_err();
+        assert!(!fault.to_string().is_empty(), "{what}");
+        let mut bad = bytes.to_vec();
+        bad.splice(at..=at, [0xff, 0xff, 0xff, 0xff, 0x7f]);
+        assert!(
+            matches!(
+                super::encoders::read_bert("bert", &bad, tokenizer()),
+                Err(BundleError::Value { .. })
+            ),
+            "{what}"
+        );
+    }
 }

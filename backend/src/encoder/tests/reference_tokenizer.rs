@@ -132,3 +132,128 @@ proptest! {
         Both::new(lowercase, None).check(&text);
     }
 }
+
+/// What is sewn between and into the sentences below.
+const AWKWARD: [&str; 40] = [
+    "naïve",
+    "CAFÉ",
+    "cafe\u{301}",
+    "\u{130}stanbul",
+    "straße",
+    "中文字",
+    "한국어",
+    "日本語テスト",
+    "fish\u{200b}ing",
+    "\u{ad}soft",
+    "“quoted”",
+    "—",
+    "…",
+    "¿qué?",
+    "H₂O",
+    "€5,20",
+    "a+b=c",
+    "\u{a0}",
+    "\u{3000}",
+    "e\u{301}\u{327}",
+    "αΩς",
+    "яЯ",
+    "🐟👩‍👧",
+    "\u{e000}",
+    "\u{fffd}",
+    "[CLS]",
+    "[SEP]",
+    "##ing",
+    "ﬁsh",
+    "\u{85}",
+    "\u{2028}",
+    "٣٪",
+    "ΐ",
+    "ǅ",
+    "i\u{307}",
+    "\t",
+    "\u{7f}",
+    "x\u{20d0}y",
+    "ⅷ",
+    "don't",
+];
+
+/// Sentences of real documents: those of `GNNXML_CORPUS` where it is set, otherwise the small corpora's, each in many
+/// guises.
+fn many_sentences() -> Vec<String> {
+    use gnnxml_shared::text::{Language, sentences};
+    let split = |text: &str| -> Vec<String> {
+        sentences(text, Language::English)
+            .into_iter()
+            .map(|span| text[span.start..span.end].to_owned())
+            .collect()
+    };
+    if let Some(corpus) = std::env::var_os("GNNXML_CORPUS") {
+        let documents = crate::data::open(std::path::Path::new(&corpus)).unwrap();
+        return documents
+            .flat_map(|document| split(&document.unwrap().text))
+            .take(100_000)
+            .collect();
+    }
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpora/garden.jsonl");
+    let plain: Vec<String> = crate::data::open(corpus)
+        .unwrap()
+        .flat_map(|document| split(&document.unwrap().text))
+        .collect();
+    let mut all = plain.clone();
+    for (nth, awkward) in AWKWARD.iter().cycle().take(400).enumerate() {
+        let sentence = &plain[nth * 7 % plain.len()];
+        let other = &plain[(nth * 31 + 5) % plain.len()];
+        for (place, _) in sentence.char_indices().step_by(3) {
+            let (before, after) = sentence.split_at(place);
+            all.push(format!("{before}{awkward}{after}"));
+        }
+        all.push(format!("{sentence}{awkward}{}", other.to_uppercase()));
+    }
+    all
+}
+
+#[test]
+fn ten_thousand_sentences_are_split_as_the_reference_splits_them() {
+    use crate::encoder::check_tokenizer::{Agreement, TokenizerCheck};
+    let fixture = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/encoders/bert");
+    let fetched = crate::encoder::place_of("minilm");
+    let sentences = many_sentences();
+    assert!(sentences.len() >= 10_000, "{} sentences", sentences.len());
+    for directory in [fixture, fetched] {
+        if !directory.is_dir() {
+            eprintln!(
+                "NOT TESTED: {} is missing; run `gnnxml encoder fetch minilm`",
+                directory.display()
+            );
+            continue;
+        }
+        let check = TokenizerCheck::open(&directory).unwrap();
+        let mut seen = Agreement::default();
+        for sentence in &sentences {
+            check.compare(sentence, &mut seen).unwrap();
+        }
+        assert_eq!(seen.sentences, sentences.len() as u64);
+        assert!(seen.tokens > 10 * seen.sentences);
+        assert_eq!(seen.differing, 0, "{:#?}", seen.differences);
+    }
+}
+
+#[test]
+fn a_difference_is_noticed() {
+    use crate::encoder::check_tokenizer::{Agreement, TokenizerCheck};
+    let fixture = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/encoders/bert");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(fixture.join("config.json"), folder.path().join("config.json")).unwrap();
+    // Words of at most three characters: the reference heeds the setting, ours is fixed at a hundred.
+    let json = std::fs::read_to_string(fixture.join("tokenizer.json")).unwrap();
+    let short = json.replace(
+        "\"max_input_chars_per_word\":100",
+        "\"max_input_chars_per_word\":3",
+    );
+    assert_ne!(json, short);
+    std::fs::write(folder.path().join("tokenizer.json"), short).unwrap();
+    let check = TokenizerCheck::open(folder.path()).unwrap();
+    let mut seen = Agreement::default();
+    check.compare("the greenhouse", &mut seen).unwrap();
+    assert_eq!((seen.differing, seen.differences.len()), (1, 1));
+}

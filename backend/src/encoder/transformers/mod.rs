@@ -198,6 +198,11 @@ impl Encoder for Transformer {
     }
 }
 
+/// The reference library's tokenizer of a model directory: nothing cut, nothing padded, special tokens in a text are text.
+pub fn reference_tokenizer(directory: &Path) -> Result<tokenizers::Tokenizer, EncoderError> {
+    Ok(pieces::load(directory)?.0)
+}
+
 /// Everything a vector depends on but the device, whose rounding is below what the cache keeps.
 fn fingerprint(
     name: &str,

@@ -39,24 +39,11 @@ pub(super) struct Pieces {
 impl Pieces {
     /// tokenizer.json where there is one, vocab.txt otherwise. `vocabulary` is what config.json says.
     pub(super) fn open(directory: &Path, vocabulary: usize) -> Result<Self, EncoderError> {
-        let mut file = directory.join("tokenizer.json");
-        let source = if file.is_file() {
-            read_text(&file)?
-        } else {
-            file = directory.join("vocab.txt");
-            wordpiece_json(directory, &file)?
-        };
+        let (tokenizer, source, file) = load(directory)?;
         let bad = |fault: String| EncoderError::Tokenizer {
             file: file.clone(),
             fault,
         };
-        let mut tokenizer = Tokenizer::from_str(&source).map_err(|error| bad(error.to_string()))?;
-        tokenizer
-            .with_truncation(None)
-            .map_err(|error| bad(error.to_string()))?;
-        tokenizer.with_padding(None);
-        // A special token spelled out in a document is text: it must not be able to steer the model.
-        tokenizer.set_encode_special_tokens(true);
         let tokens = tokenizer
             .get_vocab(true)
             .values()
@@ -132,6 +119,29 @@ impl Pieces {
         }
         Ok(windows)
     }
+}
+
+/// The reference library's tokenizer, what it was made from, and the file that was in. Nothing is cut or padded.
+pub(super) fn load(directory: &Path) -> Result<(Tokenizer, String, PathBuf), EncoderError> {
+    let mut file = directory.join("tokenizer.json");
+    let source = if file.is_file() {
+        read_text(&file)?
+    } else {
+        file = directory.join("vocab.txt");
+        wordpiece_json(directory, &file)?
+    };
+    let bad = |fault: String| EncoderError::Tokenizer {
+        file: file.clone(),
+        fault,
+    };
+    let mut tokenizer = Tokenizer::from_str(&source).map_err(|error| bad(error.to_string()))?;
+    tokenizer
+        .with_truncation(None)
+        .map_err(|error| bad(error.to_string()))?;
+    tokenizer.with_padding(None);
+    // A special token spelled out in a document is text: it must not be able to steer the model.
+    tokenizer.set_encode_special_tokens(true);
+    Ok((tokenizer, source, file))
 }
 
 /// What the tokenizer puts before and after a sentence, read off a sentence of one letter.

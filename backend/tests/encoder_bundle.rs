@@ -1,0 +1,225 @@
+//! From an encoder to tags in a page: distil, train, export, and the same tags from the model and from its bundle.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use gnnxml_shared::bundle::{Bundle, Opening};
+use gnnxml_shared::model::tagger::{FinishOptions, ReadOptions};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn garden() -> PathBuf {
+    repository().join("tests/corpora/garden.jsonl")
+}
+
+fn fixture(name: &str) -> PathBuf {
+    repository().join("tests/fixtures/encoders").join(name)
+}
+
+/// The program, its cache in `home`.
+fn gnnxml(home: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_gnnxml"))
+        .args(arguments)
+        .env("GNNXML_CACHE", home.join("cache"))
+        .output()
+        .unwrap()
+}
+
+fn run(home: &Path, arguments: &[&str]) -> String {
+    let output = gnnxml(home, arguments);
+    assert!(
+        output.status.success(),
+        "{arguments:?}:\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Trains on the small corpus with an encoder that both the graph network and the rankers look at.
+fn train(home: &Path, encoder: &Path) -> PathBuf {
+    let config = home.join("config.toml");
+    let settings = format!(
+        "[encoder]\nname = {:?}\n[matcher]\nkind = \"both\"\nepochs = 2\n[ranker]\nembedding = true\n",
+        text(encoder)
+    );
+    std::fs::write(&config, settings).unwrap();
+    let model = home.join("model");
+    let corpus = garden();
+    run(
+        home,
+        &[
+            "train",
+            "--corpus",
+            text(&corpus),
+            "--out",
+            text(&model),
+            "--config",
+            text(&config),
+            "--threads",
+            "2",
+        ],
+    );
+    model
+}
+
+/// A bundle with everything brought.
+fn open(folder: &Path) -> Bundle {
+    let read = |file: &str| std::fs::read(folder.join(file)).unwrap();
+    let mut opening = Opening::new(&read("manifest.json")).unwrap();
+    let wanted: Vec<(String, String)> = opening
+        .wanted()
+        .map(|(role, part)| (role.to_owned(), part.file.clone()))
+        .collect();
+    for (role, file) in wanted {
+        opening.bring(&role, read(&file)).unwrap();
+    }
+    let mut bundle = opening.finish().unwrap();
+    for shard in 0..bundle.manifest().shards.len() {
+        let file = bundle.manifest().shards[shard].part.file.clone();
+        bundle.bring_shard(shard, &read(&file)).unwrap();
+    }
+    bundle
+}
+
+/// Exports a model and holds the bundle's tags against `gnnxml predict`'s.
+fn same_tags(home: &Path, model: &Path, encoder: &str) {
+    let folder = home.join("bundle");
+    run(home, &["export", "--model", text(model), "--out", text(&folder)]);
+    let bundle = open(&folder);
+    assert_eq!(bundle.manifest().encoder, encoder);
+    assert!(bundle.tagger().needs_vectors());
+    let corpus = garden();
+    let predicted = run(
+        home,
+        &["predict", "--model", text(model), "--top", "5", text(&corpus)],
+    );
+    let texts = std::fs::read_to_string(&corpus).unwrap();
+    let mut first_agrees = 0;
+    for (line, document) in predicted.lines().zip(texts.lines()) {
+        let predicted: serde_json::Value = serde_json::from_str(line).unwrap();
+        let document: serde_json::Value = serde_json::from_str(document).unwrap();
+        assert_eq!(predicted["id"], document["id"]);
+        let prepared = bundle
+            .prepare(document["text"].as_str().unwrap(), ReadOptions::default())
+            .unwrap();
+        let options = FinishOptions {
+            top: 100,
+            ..FinishOptions::default()
+        };
+        let tags = bundle.finish(&prepared, options).tags;
+        let first = tags[0].name.clone();
+        let found: BTreeMap<String, f32> = tags.into_iter().map(|tag| (tag.name, tag.score)).collect();
+        let labels = predicted["labels"].as_array().unwrap();
+        assert_eq!(labels.len(), 5);
+        for label in labels {
+            let (name, score) = (
+                label["name"].as_str().unwrap(),
+                label["score"].as_f64().unwrap() as f32,
+            );
+            assert!(
+                (found[name] - score).abs() < 0.02,
+                "{}: {name} scores {} in the bundle, {score} in the model",
+                document["id"],
+                found[name]
+            );
+        }
+        first_agrees += u32::from(labels[0]["name"] == first.as_str());
+    }
+    assert!(
+        first_agrees >= 190,
+        "only {first_agrees} of 200 first tags are the same"
+    );
+}
+
+#[test]
+fn a_model_on_distilled_word_vectors_tags_the_same_from_its_bundle() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let (table, corpus) = (home.join("static"), garden());
+    run(
+        home,
+        &[
+            "encoder",
+            "distil",
+            "--from",
+            text(&fixture("bert")),
+            "--out",
+            text(&table),
+            "--dims",
+            "16",
+            "--corpus",
+            text(&corpus),
+        ],
+    );
+    let model = train(home, &table);
+    same_tags(home, &model, "static");
+}
+
+#[test]
+fn a_model_on_a_transformer_tags_the_same_from_its_bundle() {
+    let home = tempfile::tempdir().unwrap();
+    let model = train(home.path(), &fixture("distilbert"));
+    same_tags(home.path(), &model, "bert");
+}
+
+#[test]
+fn an_encoder_the_page_cannot_run_is_refused_with_the_way_out() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let model = train(home, &fixture("roberta"));
+    let bundle = home.join("bundle");
+    let refused = gnnxml(home, &["export", "--model", text(&model), "--out", text(&bundle)]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        said.contains("roberta") && said.contains("gnnxml encoder distil"),
+        "{said}"
+    );
+    assert!(!bundle.join("manifest.json").exists());
+
+    // The way out: over the words of a corpus, since RoBERTa's own tokenizer does not run in the page.
+    let (table, corpus, from) = (home.join("static"), garden(), fixture("roberta"));
+    let distil = [
+        "encoder",
+        "distil",
+        "--from",
+        text(&from),
+        "--out",
+        text(&table),
+        "--dims",
+        "16",
+    ];
+    let without = gnnxml(home, &distil);
+    assert_eq!(without.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&without.stderr).contains("--corpus"));
+    run(home, &[&distil[..], &["--corpus", text(&corpus)]].concat());
+    let model = train(home, &table);
+    same_tags(home, &model, "static");
+}
+
+#[test]
+fn the_tokenizer_check_finds_agreement_and_says_how_much_it_saw() {
+    let home = tempfile::tempdir().unwrap();
+    let (corpus, model) = (garden(), fixture("bert"));
+    let said = run(
+        home.path(),
+        &[
+            "encoder",
+            "check-tokenizer",
+            "--corpus",
+            text(&corpus),
+            "--model",
+            text(&model),
+        ],
+    );
+    assert!(said.contains("tokens: 0 split differently"), "{said}");
+    let sentences: u64 = said.split(' ').next().unwrap().parse().unwrap();
+    assert!(sentences > 500, "{said}");
+}
