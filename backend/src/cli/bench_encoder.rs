@@ -1,4 +1,7 @@
-//! `gnnxml bench encoder`: tokens a second, ours and the peers' in one run, and what eight bits cost.
+//! `gnnxml bench encoder`: tokens a second, ours and the peers' in one run, what eight bits cost, and what `static` keeps.
+
+mod lsa;
+mod quality;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,9 +22,9 @@ use crate::encoder::{Encoder, Precision, distil, place_of};
 /// Arguments of `gnnxml bench encoder`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Sentences, one a line
+    /// Sentences, one a line: measures speed and compares int8 with f32
     #[arg(long)]
-    sentences: PathBuf,
+    sentences: Option<PathBuf>,
     /// How many of them to encode
     #[arg(long, default_value_t = 400)]
     count: usize,
@@ -43,6 +46,21 @@ pub(super) struct Args {
     /// Compare int8 with f32 on this many sentences
     #[arg(long, default_value_t = 5000)]
     compare: usize,
+    /// Documents with labels: measures how well nearest neighbours share labels, and how often sentences repeat
+    #[arg(long)]
+    labelled: Option<PathBuf>,
+    /// Documents that look for their neighbours
+    #[arg(long, default_value_t = 1500)]
+    documents: usize,
+    /// Sentences of a document that its vector is made of
+    #[arg(long, default_value_t = 8)]
+    sentences_a_document: usize,
+    /// Fits `lsa` on this corpus and reports time and peak memory (alone, for a true peak)
+    #[arg(long)]
+    lsa: Option<PathBuf>,
+    /// Width of `lsa`
+    #[arg(long, default_value_t = 128)]
+    lsa_dims: usize,
 }
 
 /// One measured pass.
@@ -54,9 +72,55 @@ struct Pass {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+    if args.lsa.is_none() && args.sentences.is_none() && args.labelled.is_none() {
+        return Err(WrongInput("give at least one of --sentences, --labelled and --lsa".into()).into());
+    }
+    if let Some(corpus) = &args.lsa {
+        lsa::report(corpus, args.lsa_dims)?;
+    }
+    if let Some(sentences) = &args.sentences {
+        speed(args, sentences)?;
+    }
+    if let Some(corpus) = &args.labelled {
+        keeps(args, corpus)?;
+    }
+    Ok(())
+}
+
+/// Retrieval of the transformer and of its table, and repeated sentences.
+fn keeps(args: &Args, corpus: &Path) -> anyhow::Result<()> {
+    let (sentences, different) = quality::repetition(corpus)?;
+    println!(
+        "{sentences} sentences, {different} different: {:.1} % repeat another",
+        100.0 * (sentences - different) as f64 / sentences.max(1) as f64
+    );
     let directory = args.model.clone().unwrap_or_else(|| place_of("minilm"));
-    let text = std::fs::read_to_string(&args.sentences)
-        .map_err(|error| WrongInput(format!("{}: {error}", args.sentences.display())))?;
+    let documents = quality::documents(corpus, args.documents)?;
+    let whole = NativeBert::open(&directory, Precision::Int8)?;
+    let table = distil::open(&place_of("static"))?;
+    let mut found = Vec::new();
+    for (name, encoder) in [("transformer int8", &whole as &dyn Encoder), ("static", &table)] {
+        let retrieval = quality::retrieval(encoder, &documents, args.sentences_a_document)?;
+        println!(
+            "labels of 10 neighbours among {} documents, {name}: P@1 {:.2}, P@5 {:.2}",
+            documents.len(),
+            retrieval.p1,
+            retrieval.p5
+        );
+        found.push(retrieval);
+    }
+    println!(
+        "static keeps {:.1} % of P@1 and {:.1} % of P@5",
+        100.0 * found[1].p1 / found[0].p1,
+        100.0 * found[1].p5 / found[0].p5
+    );
+    Ok(())
+}
+
+fn speed(args: &Args, sentences: &Path) -> anyhow::Result<()> {
+    let directory = args.model.clone().unwrap_or_else(|| place_of("minilm"));
+    let text = std::fs::read_to_string(sentences)
+        .map_err(|error| WrongInput(format!("{}: {error}", sentences.display())))?;
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let sample = &all[..args.count.min(all.len())];
     let int8 = NativeBert::open(&directory, Precision::Int8)?;
