@@ -17,6 +17,9 @@ pub struct TrainConfig {
     /// IETF tag of the texts' language.
     pub language: String,
     pub words: TfIdfOptions,
+    /// Pairs of words are terms too when documents have fewer words than this on average; 0 leaves it to `words.bigrams`.
+    #[serde(default)]
+    pub pair_words_below: usize,
     #[serde(default)]
     pub keygraph: keygraph::Options,
     pub encoder: EncoderSettings,

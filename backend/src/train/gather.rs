@@ -31,6 +31,19 @@ pub struct Gathered {
     pub without_labels: usize,
 }
 
+/// Documents whose length says how long the corpus' texts are.
+const LENGTH_SAMPLE: usize = 1000;
+
+/// Words a document, over the first documents of the corpus.
+fn mean_words(source: &CorpusSource) -> Result<f64, TrainError> {
+    let (mut words, mut documents) = (0, 0);
+    for document in source.open()?.take(LENGTH_SAMPLE) {
+        words += document?.text.split_whitespace().count();
+        documents += 1;
+    }
+    Ok(words as f64 / f64::from(documents.max(1)))
+}
+
 /// Reads the corpus.
 pub fn gather(
     source: &CorpusSource,
@@ -40,12 +53,14 @@ pub fn gather(
 ) -> Result<Gathered, TrainError> {
     let (seen, kept_bytes, too_large) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let language = config.text_language();
+    let mut terms = config.words.clone();
+    terms.bigrams = terms.bigrams || mean_words(source)? < config.pair_words_below as f64;
     let mut reader = source.open()?;
     let states = for_each_document(
         &mut reader,
         threads,
         || FirstPass {
-            words: TfIdfBuilder::new(config.words.clone(), language),
+            words: TfIdfBuilder::new(terms.clone(), language),
             lexicon: EntityLexiconBuilder::default(),
             documents: Vec::new(),
         },
@@ -83,7 +98,7 @@ pub fn gather(
 
     let mut states = states.into_iter();
     let mut all = states.next().unwrap_or_else(|| FirstPass {
-        words: TfIdfBuilder::new(config.words.clone(), language),
+        words: TfIdfBuilder::new(terms, language),
         lexicon: EntityLexiconBuilder::default(),
         documents: Vec::new(),
     });
