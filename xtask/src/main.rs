@@ -6,6 +6,7 @@
 mod demo;
 mod http;
 mod licences;
+mod package;
 mod peers;
 mod setup;
 mod steps;
@@ -20,7 +21,7 @@ cargo xtask COMMAND
   demo [--check] [--addr A]  set up, build, fetch the demo corpus, train the fast preset, serve it
                              (--check: see that the page and the API answer, then exit)
   test                       set up, then every test: unit, property, gradients, wasm, server, crash, browser
-  web                        build the page into dist/
+  web                        build the page into dist/, and the tagger's package into target/package/
   bench ROOM [ARGS…]         measure one room with a release build (gnnxml bench ROOM ARGS…)
   bench peers [ARGS…]        ours beside omikuji and PECOS: --train FILE [--ids FILE] --test FILE [--presets fast,best]
   fmt                        format every crate

@@ -16,6 +16,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use sha2::{Digest as _, Sha256};
 use wasm_bindgen_cli_support::Bindgen;
 
+use crate::package;
+
 /// Files smaller than this travel as they are: compressing them saves less than a packet.
 const WORTH_COMPRESSING: usize = 512;
 
@@ -33,7 +35,9 @@ pub(crate) fn build(release: bool) -> Result<PathBuf> {
 
     let dist = root.join("dist");
     let stamp = sources.stamp(&[profile.as_bytes(), &page, &tagger]);
-    if fs::read_to_string(dist.join(".stamp")).is_ok_and(|old| old == stamp) {
+    let bound = root.join("target").join("web").join("tagger");
+    if bound.is_dir() && fs::read_to_string(dist.join(".stamp")).is_ok_and(|old| old == stamp) {
+        package::write(&root, &bound)?;
         return Ok(dist);
     }
 
@@ -90,6 +94,7 @@ pub(crate) fn build(release: bool) -> Result<PathBuf> {
     site.add("sw.js", service_worker.into_bytes());
 
     site.write(&dist, &stamp)?;
+    package::write(&root, &bound)?;
     Ok(dist)
 }
 
