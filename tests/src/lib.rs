@@ -6,6 +6,7 @@ mod browser;
 mod corpus;
 mod eavesdropper;
 mod graph_model;
+mod package;
 mod program;
 mod server;
 
@@ -13,5 +14,6 @@ pub use browser::{Browser, BrowserOptions};
 pub use corpus::small_corpus;
 pub use eavesdropper::Eavesdropper;
 pub use graph_model::{Agreement, GraphModel, Scored, compare, scored};
+pub use package::{copy_folder, install_package};
 pub use program::program;
 pub use server::{Server, ServerOptions};

@@ -1,0 +1,29 @@
+//! The tagger's package as `cargo xtask web` built it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+
+/// Copies the package to `folder/gnnxml`, where the examples expect it.
+pub fn install_package(folder: &Path) -> Result<PathBuf> {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/package");
+    ensure!(
+        built.join("tagger_bg.wasm").exists(),
+        "the tagger's package is not built: run `cargo xtask web` first"
+    );
+    let installed = folder.join("gnnxml");
+    copy_folder(&built, &installed)?;
+    Ok(installed)
+}
+
+/// Copies the files of a folder.
+pub fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        }
+    }
+    Ok(())
+}
