@@ -6,14 +6,16 @@ const bar = document.getElementById("boot-bar");
 const text = document.getElementById("boot-text");
 const kilobytes = (bytes) => `${Math.round(bytes / 1000)} kB`;
 
-function counted(response, from) {
+// Counts the bytes as they come. A response that was touched loses the browser's compiled copy, so what this device
+// keeps already is handed over as it is.
+function counted(response) {
   let received = 0;
   const counter = new TransformStream({
     transform(chunk, controller) {
       received += chunk.byteLength;
       bar.value = received / total;
       text.textContent =
-        received < total ? `${from}: ${kilobytes(received)} of ${kilobytes(total)}` : "Compiling…";
+        received < total ? `Downloading: ${kilobytes(received)} of ${kilobytes(total)}` : "Compiling…";
       controller.enqueue(chunk);
     },
   });
@@ -27,7 +29,11 @@ async function start() {
   const kept = "caches" in self && (await caches.match(url).catch(() => undefined));
   const response = await fetch(url);
   if (!response.ok) throw new Error(`the server answered ${response.status} for ${url.pathname}`);
-  await init({ module_or_path: counted(response, kept ? "Reading from this device" : "Downloading") });
+  if (kept) {
+    bar.removeAttribute("value");
+    text.textContent = `Reading ${kilobytes(total)} from this device…`;
+  }
+  await init({ module_or_path: kept ? response : counted(response) });
 }
 
 start().catch((error) => {

@@ -1,9 +1,10 @@
 // Keeps the page usable with the server gone. It keeps two things:
-//   page-VERSION   the files of the page itself, all of them or none
+//   page-VERSION   the files of the page itself, all of them or none; those of RARE once they were needed
 //   models         parts of published models; their names are hashes of their content, so they never go stale
 // It never keeps, reads or sends what a person types.
 const VERSION = "{{version}}";
 const FILES = {{files}};
+const RARE = {{rare}};
 const PAGE = `page-${VERSION}`;
 const MODELS = "models";
 const PART = /^\/api\/v1\/models\/[0-9a-f]+\/bundle\//;
@@ -34,7 +35,7 @@ self.addEventListener("fetch", (event) => {
   if (request.mode === "navigate") event.respondWith(newestPage(request));
   else if (PART.test(url.pathname)) event.respondWith(modelPart(request, url));
   else if (url.pathname === "/api/v1/models") event.respondWith(modelList(request));
-  else if (FILES.includes(url.pathname)) event.respondWith(pageFile(request));
+  else if (FILES.includes(url.pathname) || RARE.includes(url.pathname)) event.respondWith(pageFile(request));
 });
 
 // The network's page when it answers soon, else the kept one.
@@ -49,7 +50,11 @@ async function newestPage(request) {
 }
 
 async function pageFile(request) {
-  return (await caches.match(request, { cacheName: PAGE, ignoreVary: true })) ?? fetch(request);
+  const kept = await caches.match(request, { cacheName: PAGE, ignoreVary: true });
+  if (kept) return kept;
+  const response = await fetch(request);
+  if (response.ok) await keep(await caches.open(PAGE), request.url, response.clone());
+  return response;
 }
 
 // Which models there are: the server's word, or the last one heard.

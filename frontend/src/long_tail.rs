@@ -5,10 +5,11 @@ use gnnxml_page_logic::figures;
 use gnnxml_page_logic::long_tail::TailPoint;
 use leptos::prelude::*;
 
-const WIDTH: f64 = 340.0;
-const HEIGHT: f64 = 190.0;
+const WIDTH: f64 = 400.0;
+const HEIGHT: f64 = 172.0;
 const LEFT: f64 = 44.0;
-const BOTTOM: f64 = 160.0;
+const RIGHT: f64 = WIDTH - 14.0;
+const BOTTOM: f64 = 140.0;
 
 /// The plot of these points; `marked` is one to point out.
 #[component]
@@ -18,7 +19,7 @@ pub(crate) fn LongTailPlot(
 ) -> impl IntoView {
     let largest = points.first().map_or(1, |point| point.count);
     let last = points.last().map_or(1, |point| point.rank);
-    let across = Axis::log(last.into(), LEFT, WIDTH - 8.0);
+    let across = Axis::log(last.into(), LEFT, RIGHT);
     let up = Axis::log(largest.into(), BOTTOM, 10.0);
     let line = path(
         points
@@ -31,7 +32,7 @@ pub(crate) fn LongTailPlot(
         .map(|tick| {
             let y = up.position(tick);
             view! {
-                <line class="grid" x1=LEFT x2={WIDTH - 8.0} y1=y y2=y/>
+                <line class="grid" x1=LEFT x2=RIGHT y1=y y2=y/>
                 <text class="tick end" x={LEFT - 6.0} y={y + 4.0}>{figures::count(tick as u64)}</text>
             }
         })
@@ -40,7 +41,8 @@ pub(crate) fn LongTailPlot(
         .ticks()
         .into_iter()
         .map(|tick| {
-            view! { <text class="tick middle" x=across.position(tick) y={BOTTOM + 16.0}>{figures::count(tick as u64)}</text> }
+            view! { <text class={if across.position(tick) > RIGHT - 20.0 { "tick end" } else { "tick middle" }}
+            x={across.position(tick).min(WIDTH)} y={BOTTOM + 16.0}>{figures::count(tick as u64)}</text> }
         })
         .collect_view();
     let mark = marked.filter(|point| point.count > 0).map(|point| {
@@ -64,7 +66,7 @@ pub(crate) fn LongTailPlot(
                 {ticks_across}
                 <path class="line line-0" d=line/>
                 {mark}
-                <text class="tick middle" x={LEFT.midpoint(WIDTH)} y={HEIGHT - 2.0}>"rank of the label"</text>
+                <text class="tick middle" x={LEFT.midpoint(RIGHT)} y={HEIGHT - 3.0}>"labels, most frequent first"</text>
             </svg>
         </figure>
     }

@@ -1,5 +1,7 @@
 //! Masthead, navigation and the three pages below them.
 
+use gloo::events::EventListener;
+use gloo::timers::callback::Interval;
 use gnnxml_shared::api::{Health, ModelList, ModelSummary};
 use leptos::prelude::*;
 use leptos_router::components::{FlatRoutes, Route, Router};
@@ -16,16 +18,22 @@ use crate::pages::{
 use crate::server::{self, Trouble};
 use crate::theme::{Theme, ThemeButton};
 
+/// Milliseconds between two questions to a server that does not answer.
+const PATIENCE: u32 = 4_000;
+
 /// The published models as the server last told them; shared by all pages.
 #[derive(Clone, Copy)]
 pub(crate) struct Models {
     list: RwSignal<Option<Result<ModelList, Trouble>>>,
+    /// Whether the server did not answer the last time; what it told before still stands.
+    away: RwSignal<bool>,
 }
 
 impl Models {
     fn new() -> Self {
         Self {
             list: RwSignal::new(None),
+            away: RwSignal::new(false),
         }
     }
 
@@ -33,8 +41,30 @@ impl Models {
     pub(crate) fn refresh(self) {
         leptos::task::spawn_local(async move {
             let list = server::get::<ModelList>("/api/v1/models").await;
-            self.list.try_set(Some(list));
+            self.away.try_set(list.is_err());
+            let known = self.list.with_untracked(|list| matches!(list, Some(Ok(_))));
+            if list.is_ok() || !known {
+                self.list.try_set(Some(list));
+            }
         });
+    }
+
+    /// Asks again whenever the page comes to the front (another tab may have changed things), when the network is back,
+    /// and every few seconds while the server does not answer.
+    fn follow(self) {
+        let ask = move || {
+            if !document().hidden() {
+                self.refresh();
+            }
+        };
+        EventListener::new(&document(), "visibilitychange", move |_| ask()).forget();
+        EventListener::new(&window(), "online", move |_| ask()).forget();
+        Interval::new(PATIENCE, move || {
+            if self.away.get_untracked() {
+                ask();
+            }
+        })
+        .forget();
     }
 
     /// `None` while the first answer is awaited.
@@ -64,6 +94,7 @@ impl Models {
 pub(crate) fn App() -> impl IntoView {
     let models = Models::new();
     models.refresh();
+    models.follow();
     provide_context(models);
     provide_context(Theme::current());
     provide_context(TagState::new());
@@ -117,6 +148,7 @@ fn Masthead() -> impl IntoView {
                 <a href="/train" aria-current=current("/train")>"Train"</a>
             </nav>
             <div class="masthead-end">
+                {move || models.away.get().then(|| view! { <span class="away small" role="status">"server away"</span> })}
                 <span class="active-model" title="The model that tags">{model_name}</span>
                 <ThemeButton/>
             </div>

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use futures::channel::oneshot;
 use gloo::storage::{LocalStorage as Kept, Storage as _};
 use gnnxml_shared::api::TagResponse;
+use gnnxml_shared::keygraph::KeyGraph;
 use js_sys::{Array, Object, Reflect};
 use leptos::prelude::document;
 use wasm_bindgen::closure::Closure;
@@ -130,6 +131,14 @@ impl TaggerClient {
             engine: text_of(&value, "engine"),
             milliseconds: number_of(&value, "milliseconds"),
         })
+    }
+
+    /// The KeyGraph of a text, read in the browser's own language; needs no model.
+    pub(crate) async fn sketch(&self, text: &str) -> Result<KeyGraph, String> {
+        let answer = self.request("sketch", &[("text", text)], None)?;
+        let value = answer.await.map_err(|_| "the tagger was stopped".to_owned())??;
+        serde_json::from_str(&text_of(&value, "json"))
+            .map_err(|error| format!("the tagger's answer is not what this page expects: {error}"))
     }
 
     fn request(

@@ -27,23 +27,32 @@ const WORTH_COMPRESSING: usize = 512;
 pub(crate) fn build(release: bool) -> Result<PathBuf> {
     let root = workspace_root()?;
     let profile = if release { "wasm" } else { "dev" };
-    compile(&root, profile)?;
-    let modules = module_directory(&root, profile);
-    let page = read(&modules.join("gnnxml-page.wasm"))?;
-    let tagger = read(&modules.join("gnnxml_worker.wasm"))?;
+    let modules = Modules::compile(&root, profile)?;
     let sources = Sources::read(&root)?;
 
     let dist = root.join("dist");
-    let stamp = sources.stamp(&[profile.as_bytes(), &page, &tagger]);
-    let bound = root.join("target").join("web").join("tagger");
+    let stamp = sources.stamp(&[
+        profile.as_bytes(),
+        &modules.page,
+        &modules.tagger,
+        &modules.tagger_of_all_languages,
+    ]);
+    // The package reads every language.
+    let bound = root.join("target").join("web").join("tagger-languages");
     if bound.is_dir() && fs::read_to_string(dist.join(".stamp")).is_ok_and(|old| old == stamp) {
         package::write(&root, &bound)?;
         return Ok(dist);
     }
 
     let mut site = Site::default();
-    let page = bind(&root, "page", &modules.join("gnnxml-page.wasm"), &mut site)?;
-    let tagger = bind(&root, "tagger", &modules.join("gnnxml_worker.wasm"), &mut site)?;
+    let page = bind(&root, "page", modules.page, &mut site)?;
+    let tagger = bind(&root, "tagger", modules.tagger, &mut site)?;
+    let all_languages = bind(
+        &root,
+        "tagger-languages",
+        modules.tagger_of_all_languages,
+        &mut site,
+    )?;
     let style = site.add_hashed("page.css", sources.text("style.css")?.into_bytes());
     let worker = site.add_hashed(
         "worker.js",
@@ -52,6 +61,8 @@ pub(crate) fn build(release: bool) -> Result<PathBuf> {
             &[
                 ("tagger.js", &relative(&tagger.script)),
                 ("tagger.wasm", &relative(&tagger.wasm)),
+                ("tagger-languages.js", &relative(&all_languages.script)),
+                ("tagger-languages.wasm", &relative(&all_languages.wasm)),
             ],
         )?
         .into_bytes(),
@@ -89,7 +100,11 @@ pub(crate) fn build(release: bool) -> Result<PathBuf> {
     site.add("index.html", index.into_bytes());
     let service_worker = fill(
         &sources.text("sw.js")?,
-        &[("version", &stamp[..12]), ("files", &site.as_json_list()?)],
+        &[
+            ("version", &stamp[..12]),
+            ("files", &site.as_json_list(|path| !is_rare(path))?),
+            ("rare", &site.as_json_list(is_rare)?),
+        ],
     )?;
     site.add("sw.js", service_worker.into_bytes());
 
@@ -115,7 +130,41 @@ fn module_directory(root: &Path, profile: &str) -> PathBuf {
     target.join("wasm32-unknown-unknown").join(folder)
 }
 
-fn compile(root: &Path, profile: &str) -> Result<()> {
+/// The compiled modules, before wasm-bindgen.
+struct Modules {
+    page: Vec<u8>,
+    /// Reads English and undetermined texts.
+    tagger: Vec<u8>,
+    /// Reads every language; larger, and fetched only for a model that needs it.
+    tagger_of_all_languages: Vec<u8>,
+}
+
+impl Modules {
+    fn compile(root: &Path, profile: &str) -> Result<Self> {
+        let folder = module_directory(root, profile);
+        let worker = folder.join("gnnxml_worker.wasm");
+        compile(root, profile, &["--package", "gnnxml-worker"])?;
+        let tagger_of_all_languages = read(&worker)?;
+        compile(
+            root,
+            profile,
+            &[
+                "--package",
+                "gnnxml-frontend",
+                "--package",
+                "gnnxml-worker",
+                "--no-default-features",
+            ],
+        )?;
+        Ok(Self {
+            page: read(&folder.join("gnnxml-page.wasm"))?,
+            tagger: read(&worker)?,
+            tagger_of_all_languages,
+        })
+    }
+}
+
+fn compile(root: &Path, profile: &str, selection: &[&str]) -> Result<()> {
     // The cargo that started us, asked at run time: `env!` would forget the toolchain that was chosen.
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let status = Command::new(cargo)
@@ -128,7 +177,7 @@ fn compile(root: &Path, profile: &str) -> Result<()> {
             "--profile",
             profile,
         ])
-        .args(["--package", "gnnxml-frontend", "--package", "gnnxml-worker"])
+        .args(selection)
         .status()
         .context("cargo could not be started to compile the page")?;
     ensure!(
@@ -146,21 +195,23 @@ struct BoundModule {
 }
 
 /// Runs wasm-bindgen over one module and adds its script, its wasm and its snippets to the site.
-fn bind(root: &Path, name: &str, module: &Path, site: &mut Site) -> Result<BoundModule> {
+fn bind(root: &Path, name: &str, module: Vec<u8>, site: &mut Site) -> Result<BoundModule> {
     let staging = root.join("target").join("web").join(name);
+    // Both taggers go by one name, so that either can be packaged.
+    let stem = name.split('-').next().unwrap_or(name);
     if staging.exists() {
         fs::remove_dir_all(&staging).with_context(|| format!("{} cannot be cleared", staging.display()))?;
     }
     Bindgen::new()
-        .input_path(module)
+        .input_bytes(name, module)
         .web(true)?
         .omit_default_module_path(true)
         .typescript(false)
         .remove_name_section(true)
         .remove_producers_section(true)
-        .out_name(name)
+        .out_name(stem)
         .generate(&staging)
-        .with_context(|| format!("wasm-bindgen cannot bind {}", module.display()))?;
+        .with_context(|| format!("wasm-bindgen cannot bind the {name}"))?;
     let snippets = staging.join("snippets");
     if snippets.is_dir() {
         for file in files_below(&snippets)? {
@@ -169,9 +220,9 @@ fn bind(root: &Path, name: &str, module: &Path, site: &mut Site) -> Result<Bound
             site.add(&format!("assets/{inside}"), read(&file)?);
         }
     }
-    let wasm = read(&staging.join(format!("{name}_bg.wasm")))?;
+    let wasm = read(&staging.join(format!("{stem}_bg.wasm")))?;
     let wasm_bytes = wasm.len();
-    let script = read(&staging.join(format!("{name}.js")))?;
+    let script = read(&staging.join(format!("{stem}.js")))?;
     Ok(BoundModule {
         wasm: site.add_hashed(&format!("{name}.wasm"), wasm),
         script: site.add_hashed(&format!("{name}.js"), script),
@@ -239,6 +290,11 @@ impl Sources {
     }
 }
 
+/// Whether most visits do without this file: the service worker keeps it only once it was asked for.
+fn is_rare(path: &str) -> bool {
+    path.starts_with("assets/tagger-languages")
+}
+
 /// What `dist/` will hold, by path.
 #[derive(Default)]
 struct Site {
@@ -259,11 +315,12 @@ impl Site {
         path
     }
 
-    /// The absolute paths the service worker keeps, as a JSON list; `/` stands for `index.html`.
-    fn as_json_list(&self) -> Result<String> {
+    /// The absolute paths of these files as a JSON list; `/` stands for `index.html`.
+    fn as_json_list(&self, chosen: impl Fn(&str) -> bool) -> Result<String> {
         let paths: Vec<String> = self
             .files
             .keys()
+            .filter(|path| chosen(path))
             .map(|path| {
                 if path == "index.html" {
                     "/".to_owned()

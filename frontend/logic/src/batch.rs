@@ -48,7 +48,7 @@ impl Form {
 }
 
 /// The largest file tagged in one go.
-pub const LARGEST_FILE: u64 = 64 << 20;
+pub const LARGEST_FILE: u64 = 64_000_000;
 /// The longest text that is tagged as one.
 pub const LONGEST_TEXT: usize = 1 << 20;
 

@@ -64,9 +64,22 @@ pub fn measure(value: f64) -> String {
     }
 }
 
+/// A value on an axis, without zeros that say nothing: 0.2, 10, 2500.
+pub fn tick(value: f64) -> String {
+    let rounded = (value * 1e6).round() / 1e6;
+    // Minus nought is nought.
+    format!("{}", rounded + 0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ticks_carry_no_needless_zeros() {
+        let shown: Vec<String> = [0.2, 0.6000000000000001, 10.0, -0.0].map(tick).to_vec();
+        assert_eq!(shown, ["0.2", "0.6", "10", "0"]);
+    }
 
     #[test]
     fn thousands_are_grouped() {

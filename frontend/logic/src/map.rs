@@ -145,6 +145,10 @@ const LABEL_FONT: f32 = 12.0;
 /// One name for so many square pixels, however much room there is.
 const AREA_PER_NAME: f32 = 5200.0;
 
+/// Half the room that the buttons take in the upper right corner, and the note in the lower left one.
+const TOOLS: [f32; 2] = [68.0, 26.0];
+const NOTE: [f32; 2] = [145.0, 15.0];
+
 impl Scene {
     pub fn new(labels: Vec<Place>, clusters: Vec<Place>) -> Self {
         let by_count = order_by_count(&labels);
@@ -167,6 +171,11 @@ impl Scene {
         &self.labels
     }
 
+    /// Most frequent first.
+    pub fn labels_by_count(&self) -> impl Iterator<Item = &Place> {
+        self.by_count.iter().map(|&label| &self.labels[label as usize])
+    }
+
     pub fn clusters(&self) -> &[Place] {
         &self.clusters
     }
@@ -176,10 +185,14 @@ impl Scene {
         &self.frame
     }
 
-    /// Radius of a label's dot: area grows with the logarithm of its count, and gently with the zoom.
-    fn radius(count: u32, zoom: f32) -> f32 {
-        let weight = (1.0 + count as f32).ln();
-        (0.9 + 0.42 * weight) * zoom.clamp(0.5, 40.0).powf(0.3)
+    /// Radius of a label's dot on the whole map: it grows with the logarithm of its count.
+    pub fn weight(count: u32) -> f32 {
+        0.9 + 0.42 * (1.0 + count as f32).ln()
+    }
+
+    /// How much dots grow with the zoom: gently.
+    pub fn growth(zoom: f32) -> f32 {
+        zoom.clamp(0.5, 40.0).powf(0.3)
     }
 
     /// Lists the dots and names that `view` shows. `focus` is always named, and so are its neighbours if there is room.
@@ -190,7 +203,7 @@ impl Scene {
     }
 
     fn prepare_dots(&mut self, view: &View) {
-        let zoom = view.zoom();
+        let growth = Self::growth(view.zoom());
         let columns = (view.size[0] / CELL).ceil().max(1.0) as usize;
         let rows = (view.size[1] / CELL).ceil().max(1.0) as usize;
         self.covered.clear();
@@ -199,7 +212,7 @@ impl Scene {
         for &label in &self.by_count {
             let place = &self.labels[label as usize];
             let at = view.to_screen(place.at);
-            let radius = Self::radius(place.count, zoom);
+            let radius = Self::weight(place.count) * growth;
             if at[0] < -radius
                 || at[1] < -radius
                 || at[0] > view.size[0] + radius
@@ -247,6 +260,9 @@ impl Scene {
     fn prepare_names(&mut self, view: &View, focus: &[Owner]) {
         self.frame.names.clear();
         self.placer.clear(view.size);
+        // The buttons and the note of the map lie on top of it.
+        self.placer.take([view.size[0] - TOOLS[0], TOOLS[1]], TOOLS, true);
+        self.placer.take([NOTE[0], view.size[1] - NOTE[1]], NOTE, true);
         let most = (view.size[0] * view.size[1] / AREA_PER_NAME) as usize;
         let zoom = view.zoom();
         for &owner in focus {
@@ -280,30 +296,35 @@ impl Scene {
                 Some(place) => (
                     place,
                     LABEL_FONT,
-                    Self::radius(place.count, view.zoom()) + LABEL_FONT * 0.75,
+                    Self::weight(place.count) * Self::growth(view.zoom()) + LABEL_FONT * 0.75,
                 ),
                 None => return,
             },
         };
         let at = view.to_screen(place.at);
         let half = [place.name_width * font * 0.5, font * 0.6];
-        let middle = [at[0], at[1] - lift];
-        let inside = middle[0] - half[0] >= 0.0
-            && middle[0] + half[0] <= view.size[0]
-            && middle[1] - half[1] >= 0.0
-            && middle[1] + half[1] <= view.size[1];
-        if !inside && !must {
-            return;
-        }
         if self.frame.names.iter().take(8).any(|name| name.owner == owner) {
             return;
         }
-        if self.placer.take(middle, half, must) {
-            self.frame.names.push(Name {
-                owner,
-                at: middle,
-                font,
-            });
+        // A cluster's name may move up or down a line where its middle is taken; a label's stays above its dot.
+        let shifts: &[f32] = match owner {
+            Owner::Cluster(_) if !must => &[0.0, -1.5, 1.5],
+            _ => &[0.0],
+        };
+        for shift in shifts {
+            let middle = [at[0], at[1] - lift + shift * font];
+            let inside = middle[0] - half[0] >= 0.0
+                && middle[0] + half[0] <= view.size[0]
+                && middle[1] - half[1] >= 0.0
+                && middle[1] + half[1] <= view.size[1];
+            if (inside || must) && self.placer.take(middle, half, must) {
+                self.frame.names.push(Name {
+                    owner,
+                    at: middle,
+                    font,
+                });
+                return;
+            }
         }
     }
 

@@ -17,9 +17,11 @@ use std::cell::{Cell, RefCell};
 
 use gnnxml_kernels::{Choice, Engine, Preference, Processor, Work};
 use gnnxml_shared::bundle::{Bundle, Opening};
+use gnnxml_shared::keygraph::{EntityLexicon, KeyGraph, Options};
 use gnnxml_shared::model::encoder::bert::BertEncoder;
 use gnnxml_shared::model::matcher::{GraphInput, MatcherError};
 use gnnxml_shared::model::tagger::{FinishOptions, Prepared, ReadOptions};
+use gnnxml_shared::text::Language;
 use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 
@@ -180,6 +182,14 @@ impl Tagger {
     pub fn manifest(&self) -> Result<String, JsError> {
         Ok(serde_json::to_string(self.bundle.borrow().manifest())?)
     }
+}
+
+/// The KeyGraph of a text as JSON, without a model; `language` is a BCP-47 tag.
+#[wasm_bindgen]
+pub fn keygraph(text: &str, language: &str) -> Result<String, JsError> {
+    let language = Language::from_tag(language);
+    let graph = KeyGraph::build(text, language, &EntityLexicon::default(), &Options::default());
+    Ok(serde_json::to_string(&graph)?)
 }
 
 impl Tagger {

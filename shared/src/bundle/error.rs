@@ -13,6 +13,10 @@ pub enum BundleError {
     Version { found: u32, expected: u32 },
     #[error("manifest: {file:?} is not a plain file name; a bundle's parts lie beside its manifest")]
     UnsafeName { file: String },
+    #[error(
+        "manifest: the model reads {language:?}, whose stop words and stems this build does not hold; use a build with the feature `all-languages`"
+    )]
+    Language { language: String },
     #[error("manifest: there is no part {part:?}")]
     MissingPart { part: String },
     #[error("{part}: {found} bytes, the manifest says {expected}; fetch it again")]

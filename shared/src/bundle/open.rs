@@ -14,6 +14,7 @@ use crate::model::matcher::MatcherError;
 use crate::model::ranker::ClusterRankers;
 use crate::model::score::Score;
 use crate::model::tagger::{ClusterMatcher, FinishOptions, LsaSentences, Prepared, ReadOptions, Tagger};
+use crate::text::Language;
 
 /// The small facts of a tagger that travel as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -54,8 +55,15 @@ pub struct Opening {
 impl Opening {
     /// Starts with the bytes of `manifest.json`.
     pub fn new(manifest: &[u8]) -> Result<Self, BundleError> {
+        let manifest = Manifest::parse(manifest)?;
+        // Read without its stop words a text would get other tags than in training: better none.
+        if !Language::from_tag(&manifest.language).is_built_in() {
+            return Err(BundleError::Language {
+                language: manifest.language,
+            });
+        }
         Ok(Self {
-            manifest: Manifest::parse(manifest)?,
+            manifest,
             core: BTreeMap::new(),
         })
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+#[cfg(feature = "all-languages")]
 use snowball_stemmers_rs::Algorithm;
 
 /// The language of a text.
@@ -134,6 +135,14 @@ impl Language {
         )
     }
 
+    /// Whether this build holds the language's stop words and stemmer. Without them its texts would be read otherwise
+    /// than they were in training.
+    pub const fn is_built_in(self) -> bool {
+        cfg!(feature = "all-languages") || matches!(self, Self::English | Self::Neutral)
+    }
+
+    /// The stemmer; none for `Neutral`.
+    #[cfg(feature = "all-languages")]
     pub(super) const fn stemming(self) -> Option<Algorithm> {
         Some(match self {
             Self::Arabic => Algorithm::Arabic,
@@ -203,6 +212,15 @@ mod tests {
             assert_eq!(Language::from_tag(language.tag()), language);
             let json = serde_json::to_string(&language).unwrap();
             assert_eq!(serde_json::from_str::<Language>(&json).unwrap(), language);
+        }
+    }
+
+    #[test]
+    fn english_is_built_in_always_and_every_language_with_all_of_them() {
+        for language in Language::ALL {
+            let expected =
+                cfg!(feature = "all-languages") || matches!(language, Language::English | Language::Neutral);
+            assert_eq!(language.is_built_in(), expected, "{language:?}");
         }
     }
 

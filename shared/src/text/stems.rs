@@ -24,8 +24,10 @@ pub struct Stemmer {
 impl Stemmer {
     /// The stemmer of a language.
     pub fn new(language: Language) -> Self {
-        let snowball = language.stemming().map(snowball_stemmers_rs::Stemmer::create);
-        Self { language, snowball }
+        Self {
+            language,
+            snowball: snowball(language),
+        }
     }
 
     /// The stem of a folded word. What is not purely letters (numbers, codes, `e.g`) is its own stem.
@@ -51,6 +53,18 @@ impl Stemmer {
         }
         self.language != Language::English && folded.chars().all(char::is_alphabetic)
     }
+}
+
+#[cfg(feature = "all-languages")]
+fn snowball(language: Language) -> Option<snowball_stemmers_rs::Stemmer> {
+    language.stemming().map(snowball_stemmers_rs::Stemmer::create)
+}
+
+/// Made from a constant, so that the linker can leave out every other language's stemmer.
+#[cfg(not(feature = "all-languages"))]
+fn snowball(language: Language) -> Option<snowball_stemmers_rs::Stemmer> {
+    use snowball_stemmers_rs::{Algorithm, Stemmer};
+    (language == Language::English).then(|| Stemmer::create(Algorithm::English))
 }
 
 impl fmt::Debug for Stemmer {
@@ -102,6 +116,11 @@ mod tests {
     fn inflections_share_a_stem() {
         let stemmer = Stemmer::new(Language::English);
         assert_eq!(stemmer.stem("regulations"), stemmer.stem("regulation"));
+    }
+
+    #[cfg(feature = "all-languages")]
+    #[test]
+    fn inflections_of_other_languages_share_a_stem() {
         let stemmer = Stemmer::new(Language::German);
         assert_eq!(stemmer.stem("häusern"), stemmer.stem("hauses"));
         let stemmer = Stemmer::new(Language::Russian);

@@ -36,8 +36,7 @@ fn list(language: Language) -> &'static HashSet<&'static str> {
     static LISTS: [OnceLock<HashSet<&'static str>>; Language::ALL.len()] =
         [const { OnceLock::new() }; Language::ALL.len()];
     LISTS[language as usize].get_or_init(|| {
-        let mut set: HashSet<&'static str> = stop_words::lookup(language.tag())
-            .unwrap_or_default()
+        let mut set: HashSet<&'static str> = common(language)
             .iter()
             .copied()
             .filter(|word| fold(word) == *word)
@@ -49,6 +48,25 @@ fn list(language: Language) -> &'static HashSet<&'static str> {
     })
 }
 
+/// The list that the crate `stop-words` has for English, written by the build script.
+const ENGLISH: &[&str] = include!(concat!(env!("OUT_DIR"), "/english_stop_words.rs"));
+
+#[cfg(feature = "all-languages")]
+fn common(language: Language) -> &'static [&'static str] {
+    match language {
+        Language::English => ENGLISH,
+        other => stop_words::lookup(other.tag()).unwrap_or_default(),
+    }
+}
+
+#[cfg(not(feature = "all-languages"))]
+fn common(language: Language) -> &'static [&'static str] {
+    match language {
+        Language::English => ENGLISH,
+        _ => &[],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,7 +74,7 @@ mod tests {
     #[test]
     fn every_named_language_has_its_list() {
         for language in Language::ALL {
-            if language != Language::Neutral {
+            if language != Language::Neutral && language.is_built_in() {
                 assert!(
                     list(language).len() > 40,
                     "{language:?}: {}",
@@ -66,6 +84,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "all-languages")]
     #[test]
     fn languages_do_not_borrow_from_english() {
         assert!(is_stop_word("the", Language::English));
@@ -73,6 +92,13 @@ mod tests {
         assert!(!is_stop_word("the", Language::Neutral));
         assert!(is_stop_word("und", Language::German));
         assert!(is_stop_word("из", Language::Russian));
+    }
+
+    /// The build script's copy of the crate could be of other features than ours.
+    #[cfg(feature = "all-languages")]
+    #[test]
+    fn the_english_list_is_the_crates_own() {
+        assert_eq!(ENGLISH, stop_words::lookup("en").unwrap());
     }
 
     #[test]

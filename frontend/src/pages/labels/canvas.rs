@@ -13,7 +13,7 @@ use super::vocabulary::Vocabulary;
 const CLUSTER_FAMILY: &str = "ui-serif, 'Iowan Old Style', 'Palatino Linotype', Palatino, Georgia, serif";
 const LABEL_FAMILY: &str = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 
-/// Everything a frame is painted from.
+/// Everything a frame is painted from; `dots_elsewhere` when the GPU draws them on the canvas below.
 pub(super) struct Painting<'a> {
     pub(super) vocabulary: &'a Vocabulary,
     pub(super) palette: &'a Palette,
@@ -23,6 +23,17 @@ pub(super) struct Painting<'a> {
     pub(super) label: Option<u32>,
     pub(super) neighbours: &'a [u32],
     pub(super) pointed: Option<u32>,
+    pub(super) dots_elsewhere: bool,
+}
+
+impl Painting<'_> {
+    /// The cluster whose dots stand out: the one in focus, or that of the label in focus.
+    pub(super) fn own_cluster(&self) -> Option<u32> {
+        self.cluster.or_else(|| {
+            let cluster = self.vocabulary.cluster_of(self.label?)?;
+            Some(cluster.id)
+        })
+    }
 }
 
 /// Widths of the letters at a font size of one pixel, measured once: measuring 30,000 names would take long.
@@ -61,10 +72,11 @@ pub(super) fn paint(
     painting: &Painting<'_>,
 ) -> Result<(), JsValue> {
     context.set_transform(ratio, 0.0, 0.0, ratio, 0.0, 0.0)?;
-    context.set_fill_style_str(&painting.palette.paper);
     let [width, height] = painting.view.size;
-    context.fill_rect(0.0, 0.0, width.into(), height.into());
-    paint_dots(context, frame, painting)?;
+    context.clear_rect(0.0, 0.0, width.into(), height.into());
+    if !painting.dots_elsewhere {
+        paint_dots(context, frame, painting)?;
+    }
     paint_neighbours(context, painting)?;
     paint_names(context, frame, painting)
 }
@@ -74,16 +86,10 @@ fn paint_dots(
     frame: &Frame,
     painting: &Painting<'_>,
 ) -> Result<(), JsValue> {
-    let focused = painting.cluster.is_some() || painting.label.is_some();
-    let own_cluster = painting.cluster.or_else(|| {
-        painting
-            .label
-            .and_then(|label| painting.vocabulary.cluster_of(label))
-            .map(|cluster| cluster.id)
-    });
+    let own_cluster = painting.own_cluster();
     for group in frame.dots.chunk_by(|one, other| one.cluster == other.cluster) {
         let cluster = group[0].cluster;
-        let faded = focused && own_cluster != Some(cluster);
+        let faded = own_cluster.is_some_and(|own| own != cluster);
         context.set_fill_style_str(&painting.palette.cluster(cluster, faded));
         context.begin_path();
         for dot in group {

@@ -9,7 +9,7 @@ pub(crate) struct Palette {
     pub(crate) ink: String,
     pub(crate) ink_soft: String,
     pub(crate) red: String,
-    dark: bool,
+    pub(crate) dark: bool,
 }
 
 impl Palette {

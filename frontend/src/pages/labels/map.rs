@@ -15,6 +15,7 @@ use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, KeyboardEvent, Pointe
 
 use super::canvas::{LetterWidths, Painting, paint};
 use super::colour::Palette;
+use super::gpu::{GpuDots, Look, Places};
 use super::vocabulary::Vocabulary;
 use super::{Focus, LabelsState};
 use crate::theme::{Theme, reduced_motion};
@@ -26,6 +27,8 @@ const FLIGHT: f32 = 0.22;
 struct Stage {
     canvas: HtmlCanvasElement,
     context: CanvasRenderingContext2d,
+    /// Draws the dots on the canvas below, where there is a GPU.
+    dots: Option<GpuDots>,
     scene: Scene,
     view: View,
     target: Option<View>,
@@ -38,6 +41,15 @@ struct Stage {
 }
 
 type StageValue = StoredValue<Option<Stage>, LocalStorage>;
+
+/// What a frame cost the processor, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Cost {
+    /// Choosing dots and placing names.
+    prepared: f64,
+    /// That, and telling the canvases what to draw.
+    whole: f64,
+}
 
 /// What hovering found.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,22 +64,36 @@ pub(super) fn MapView(vocabulary: Arc<Vocabulary>) -> impl IntoView {
     let state = expect_context::<LabelsState>();
     let frame = NodeRef::<Div>::new();
     let canvas = NodeRef::<Canvas>::new();
+    let dots_canvas = NodeRef::<Canvas>::new();
+    // What draws the dots: told to tests and to the curious.
+    let painter = RwSignal::new("canvas");
     let stage: StageValue = StoredValue::new_local(None);
     let tip = RwSignal::new(None::<Tip>);
-    let cost = RwSignal::new(0.0f64);
+    let cost = RwSignal::new(Cost::default());
     let navigate = use_navigate();
     let total = figures::count(vocabulary.map.x.len() as u64);
 
-    let redraw = move || schedule(stage, state, tip, cost);
+    let redraw = move || schedule(stage, state, tip, cost, painter);
     let for_stage = vocabulary.clone();
     Effect::new(move |_| {
-        let (Some(frame), Some(canvas)) = (frame.get(), canvas.get()) else {
+        let (Some(frame), Some(canvas), Some(dots)) = (frame.get(), canvas.get(), dots_canvas.get()) else {
             return;
         };
         let Some(fresh) = Stage::new(&frame, canvas, for_stage.clone()) else {
             return;
         };
+        let places = Places::of(&fresh.scene);
         stage.set_value(Some(fresh));
+        leptos::task::spawn_local(async move {
+            match GpuDots::new(dots, places).await {
+                Ok(dots) => {
+                    stage.try_update_value(|stage| stage.as_mut().map(|stage| stage.dots = Some(dots)));
+                    redraw();
+                }
+                // The 2-D canvas paints the dots; nobody misses anything but speed.
+                Err(reason) => leptos::logging::debug_log!("the map is painted without WebGPU: {reason}"),
+            }
+        });
         fly_to_focus(stage, state.focus.get_untracked(), true);
         redraw();
     });
@@ -166,7 +192,10 @@ pub(super) fn MapView(vocabulary: Arc<Vocabulary>) -> impl IntoView {
             "ArrowDown" => [0.0, -step],
             "+" | "=" => return zoom(None, 1.3),
             "-" => return zoom(None, 1.0 / 1.3),
-            "0" => return show_all(stage, state, tip, cost),
+            "0" => {
+                show_all(stage);
+                return redraw();
+            }
             _ => return,
         };
         event.prevent_default();
@@ -196,9 +225,10 @@ pub(super) fn MapView(vocabulary: Arc<Vocabulary>) -> impl IntoView {
     };
     view! {
         <div class="map-frame" node_ref=frame>
-            <canvas node_ref=canvas class="map" tabindex="0" role="img"
+            <canvas node_ref=dots_canvas class="map-dots" aria-hidden="true"></canvas>
+            <canvas node_ref=canvas class="map" tabindex="0" role="img" data-painter=move || painter.get()
                 aria-label="Map of the labels. Arrow keys move, plus and minus zoom, zero shows all. The list shows the same."
-                data-frame-ms=move || format!("{:.3}", cost.get())
+                data-frame-ms=move || format!("{:.3}", cost.get().prepared) data-paint-ms=move || format!("{:.3}", cost.get().whole)
                 on:pointerdown=on_down on:pointermove=on_move on:pointerup=on_up.clone() on:pointercancel=on_up
                 on:pointerleave=move |_| { tip.set(None); redraw() }
                 on:wheel=on_wheel on:keydown=on_key
@@ -207,10 +237,10 @@ pub(super) fn MapView(vocabulary: Arc<Vocabulary>) -> impl IntoView {
             <div class="graph-tools">
                 <button class="small" aria-label="Zoom in" on:click=move |_| zoom(None, 1.5)>"+"</button>
                 <button class="small" aria-label="Zoom out" on:click=move |_| zoom(None, 1.0 / 1.5)>"−"</button>
-                <button class="small" aria-label="Show all" on:click=move |_| show_all(stage, state, tip, cost)>"⤢"</button>
+                <button class="small" aria-label="Show all" on:click=move |_| { show_all(stage); redraw() }>"⤢"</button>
             </div>
             {tip_view}
-            <p class="map-note small soft">{total} " labels · frame prepared in " {move || format!("{:.1} ms", cost.get())}</p>
+            <p class="map-note small soft">{total} " labels · frame prepared in " {move || format!("{:.1} ms", cost.get().prepared)}</p>
         </div>
     }
 }
@@ -227,13 +257,12 @@ fn place(event: &PointerEvent) -> [f32; 2] {
     [event.offset_x() as f32, event.offset_y() as f32]
 }
 
-fn show_all(stage: StageValue, state: LabelsState, tip: RwSignal<Option<Tip>>, cost: RwSignal<f64>) {
+fn show_all(stage: StageValue) {
     stage.update_value(|stage| {
         if let Some(stage) = stage {
             stage.go(View::whole(stage.view.size));
         }
     });
-    schedule(stage, state, tip, cost);
 }
 
 /// Moves the view to what the address names; `at_once` without a flight.
@@ -262,7 +291,13 @@ fn fly_to_focus(stage: StageValue, focus: Focus, at_once: bool) {
 }
 
 /// Paints on the next frame, once, however often it is asked.
-fn schedule(stage: StageValue, state: LabelsState, tip: RwSignal<Option<Tip>>, cost: RwSignal<f64>) {
+fn schedule(
+    stage: StageValue,
+    state: LabelsState,
+    tip: RwSignal<Option<Tip>>,
+    cost: RwSignal<Cost>,
+    painter: RwSignal<&'static str>,
+) {
     stage.try_update_value(|value| {
         let Some(inner) = value.as_mut() else { return };
         if inner.pending.is_some() {
@@ -276,10 +311,11 @@ fn schedule(stage: StageValue, state: LabelsState, tip: RwSignal<Option<Tip>>, c
                     flying = inner.advance();
                     let spent = inner.draw(state, tip.try_get_untracked().flatten());
                     cost.try_set(spent);
+                    painter.try_set(if inner.dots.is_some() { "webgpu" } else { "canvas" });
                 }
             });
             if flying {
-                schedule(stage, state, tip, cost);
+                schedule(stage, state, tip, cost, painter);
             }
         }));
     });
@@ -297,6 +333,7 @@ impl Stage {
         let mut stage = Self {
             canvas,
             context,
+            dots: None,
             scene,
             view: View::whole([1.0, 1.0]),
             target: None,
@@ -366,8 +403,8 @@ impl Stage {
         true
     }
 
-    /// Paints and returns what preparing the frame cost, in milliseconds.
-    fn draw(&mut self, state: LabelsState, tip: Option<Tip>) -> f64 {
+    /// Paints and returns what that cost.
+    fn draw(&mut self, state: LabelsState, tip: Option<Tip>) -> Cost {
         self.palette = Palette::current();
         let (cluster, label) = match state.focus.try_get_untracked() {
             Some(Focus::Cluster(id)) => (Some(id), None),
@@ -380,8 +417,8 @@ impl Stage {
         let now = || window().performance().map_or(0.0, |clock| clock.now());
         let started = now();
         self.scene.prepare(&self.view, &named);
-        let spent = now() - started;
-        let painting = Painting {
+        let prepared = now() - started;
+        let mut painting = Painting {
             vocabulary: &self.vocabulary,
             palette: &self.palette,
             view: &self.view,
@@ -389,11 +426,27 @@ impl Stage {
             label,
             neighbours: &neighbours,
             pointed: tip.map(|tip| tip.label),
+            dots_elsewhere: false,
         };
         let ratio = window().device_pixel_ratio();
+        if let Some(dots) = &mut self.dots {
+            let look = Look {
+                dark: painting.palette.dark,
+                cluster: painting.own_cluster(),
+                ratio: ratio as f32,
+            };
+            // When the device is lost the 2-D canvas takes over.
+            painting.dots_elsewhere = dots.draw(&self.view, look);
+            if !painting.dots_elsewhere {
+                self.dots = None;
+            }
+        }
         if let Err(error) = paint(&self.context, ratio, self.scene.frame(), &painting) {
             leptos::logging::warn!("the map could not be painted: {error:?}");
         }
-        spent
+        Cost {
+            prepared,
+            whole: now() - started,
+        }
     }
 }

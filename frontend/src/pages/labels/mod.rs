@@ -2,6 +2,7 @@
 
 mod canvas;
 mod colour;
+mod gpu;
 mod list;
 mod map;
 mod panel;
@@ -67,6 +68,7 @@ pub(crate) fn LabelsPage() -> impl IntoView {
         })
     });
     let vocabulary: VocabularySignal = RwSignal::new(None);
+    let loaded_model = StoredValue::new(None::<String>);
     let state = LabelsState {
         focus,
         neighbours: RwSignal::new(Vec::new()),
@@ -81,8 +83,14 @@ pub(crate) fn LabelsPage() -> impl IntoView {
         });
     };
     let active = Memo::new(move |_| models.active().map(|model| model.id));
+    // A first answer that failed is asked for again when the server is back: then the list is told anew.
     Effect::new(move |_| {
-        if active.get().is_some() {
+        let failed = vocabulary.with_untracked(|known| known.as_ref().is_some_and(Result::is_err));
+        let back = models.get().is_some_and(|list| list.is_ok());
+        let model = active.get();
+        let changed = loaded_model.get_value() != model;
+        if back && model.is_some() && (changed || failed) {
+            loaded_model.set_value(model);
             load();
         }
     });
@@ -102,7 +110,10 @@ pub(crate) fn LabelsPage() -> impl IntoView {
             }
             .into_any();
         }
-        if let Some(trouble) = models.trouble() {
+        // What was fetched stays on the page while the server is away.
+        if vocabulary.with(Option::is_none)
+            && let Some(trouble) = models.trouble()
+        {
             return view! { <TroubleNotice trouble retry/> }.into_any();
         }
         match vocabulary.get() {

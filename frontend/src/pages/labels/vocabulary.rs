@@ -17,6 +17,33 @@ pub(crate) struct Vocabulary {
     members: Vec<Vec<u32>>,
 }
 
+/// Moves and widens the map so that it fills the square −1 … 1; both axes by the same factor.
+fn spread(map: &mut LabelMap, clusters: &mut [ClusterSummary]) {
+    let bounds = |values: &[f32]| {
+        values
+            .iter()
+            .filter(|value| value.is_finite())
+            .fold((f32::INFINITY, f32::NEG_INFINITY), |(low, high), &value| {
+                (low.min(value), high.max(value))
+            })
+    };
+    let (x, y) = (bounds(&map.x), bounds(&map.y));
+    let half = ((x.1 - x.0).max(y.1 - y.0) * 0.5).max(1e-6);
+    if !half.is_finite() {
+        return;
+    }
+    let middle = [x.0.midpoint(x.1), y.0.midpoint(y.1)];
+    for (values, middle) in [(&mut map.x, middle[0]), (&mut map.y, middle[1])] {
+        for value in values {
+            *value = (*value - middle) / half;
+        }
+    }
+    for cluster in clusters {
+        cluster.x = (cluster.x - middle[0]) / half;
+        cluster.y = (cluster.y - middle[1]) / half;
+    }
+}
+
 /// A label found by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
@@ -52,6 +79,7 @@ impl Vocabulary {
         map.cluster.truncate(count);
         map.count.truncate(count);
         let mut clusters = list.clusters;
+        spread(&mut map, &mut clusters);
         clusters.sort_by_key(|cluster| cluster.id);
         let groups = clusters.last().map_or(0, |cluster| cluster.id as usize + 1);
         let mut members = vec![Vec::new(); groups];

@@ -2,12 +2,14 @@
 
 use std::rc::Rc;
 
+use gloo::events::EventListener;
 use gloo::timers::future::TimeoutFuture;
-use gnnxml_page_logic::{batch::LONGEST_TEXT, figures};
-use gnnxml_shared::keygraph::{EntityLexicon, KeyGraph, Options};
-use gnnxml_shared::text::Language;
+use gnnxml_page_logic::figures;
+use gnnxml_shared::api::TagResponse;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
+use wasm_bindgen::JsCast as _;
+use web_sys::MessageEvent;
 
 use super::state::{EngineState, TagState};
 use crate::offline;
@@ -23,14 +25,80 @@ pub(super) const TOP: u32 = 30;
 pub(super) fn follow_active_model(state: TagState) {
     let models = expect_context::<Models>();
     let active = Memo::new(move |_| models.get().map(|list| list.map(|list| list.active)));
-    Effect::new(move |_| match active.get() {
-        None => {}
-        // A model that is loaded goes on tagging without the server.
-        Some(Err(_)) if state.loaded.with_value(Option::is_some) => {}
-        Some(Err(trouble)) => state.engine.set(EngineState::Failed(trouble.message)),
-        Some(Ok(None)) => state.engine.set(EngineState::NoModel),
-        Some(Ok(Some(id))) => spawn_local(load(state, id)),
+    Effect::new(move |_| {
+        state.attempt.track();
+        match active.get() {
+            None => {}
+            // A model that is loaded goes on tagging without the server.
+            Some(Err(_)) if state.loaded.with_value(Option::is_some) => {}
+            Some(Err(trouble)) => state.engine.set(EngineState::Failed(trouble.message)),
+            Some(Ok(None)) => {
+                let withdrawn = state.loaded.with_value(Option::is_some);
+                state.loaded.set_value(None);
+                state.engine.set(EngineState::NoModel { withdrawn });
+            }
+            Some(Ok(Some(id))) => spawn_local(load(state, id)),
+        }
     });
+    retry_by_itself(state, models);
+    warn_of_full_storage(state);
+}
+
+/// The first pause before a failed load is tried again; each further pause is twice as long, up to the last.
+const FIRST_PAUSE: u32 = 2_000;
+const LAST_PAUSE: u32 = 30_000;
+
+/// What failed because the server was away is tried again until it is back.
+fn retry_by_itself(state: TagState, models: Models) {
+    let pause = StoredValue::new(FIRST_PAUSE);
+    Effect::new(move |_| match state.engine.get() {
+        EngineState::Failed(_) => {
+            let wait = pause.get_value();
+            pause.set_value((wait * 2).min(LAST_PAUSE));
+            spawn_local(async move {
+                TimeoutFuture::new(wait).await;
+                if matches!(state.engine.try_get_untracked(), Some(EngineState::Failed(_))) {
+                    try_again(state, models);
+                }
+            });
+        }
+        EngineState::Ready { .. } => pause.set_value(FIRST_PAUSE),
+        _ => {}
+    });
+}
+
+fn try_again(state: TagState, models: Models) {
+    models.refresh();
+    state.attempt.try_update(|attempt| *attempt += 1);
+}
+
+/// The service worker says when the disk took no more; tagging goes on, offline use does not.
+fn warn_of_full_storage(state: TagState) {
+    let container = window().navigator().service_worker();
+    let listener = EventListener::new(&container, "message", move |event| {
+        let data = event.unchecked_ref::<MessageEvent>().data();
+        let kind = js_sys::Reflect::get(&data, &"kind".into()).ok();
+        if kind.and_then(|kind| kind.as_string()).as_deref() == Some("storage_full") {
+            state.warning.try_set(Some(
+                "This device has no room left for the model, so tagging without the server will not work. Clear old models at the foot of the page, or free some disk space."
+                    .to_owned(),
+            ));
+        }
+    });
+    let listener = StoredValue::new_local(Some(listener));
+    on_cleanup(move || {
+        listener.try_set_value(None);
+    });
+}
+
+/// The tagger's thread, started when it is first needed.
+fn client(state: TagState) -> Result<Rc<TaggerClient>, String> {
+    if let Some(client) = state.client.get_value() {
+        return Ok(client);
+    }
+    let client = Rc::new(TaggerClient::start()?);
+    state.client.set_value(Some(client.clone()));
+    Ok(client)
 }
 
 async fn load(state: TagState, model: String) {
@@ -38,19 +106,12 @@ async fn load(state: TagState, model: String) {
         return;
     }
     state.engine.set(EngineState::Loading(Default::default()));
-    let client = match state.client.get_value() {
-        Some(client) => client,
-        None => match TaggerClient::start() {
-            Ok(client) => {
-                let client = Rc::new(client);
-                state.client.set_value(Some(client.clone()));
-                client
-            }
-            Err(message) => {
-                state.engine.set(EngineState::Failed(message));
-                return;
-            }
-        },
+    let client = match client(state) {
+        Ok(client) => client,
+        Err(message) => {
+            state.engine.set(EngineState::Failed(message));
+            return;
+        }
     };
     let base = format!("/api/v1/models/{model}/bundle/");
     let loaded = client
@@ -87,6 +148,7 @@ async fn load(state: TagState, model: String) {
 
 /// Tags the text when typing pauses. One request is on its way at a time; the newest text wins.
 pub(super) fn follow_text(state: TagState) {
+    let models = expect_context::<Models>();
     let generation = StoredValue::new(0u64);
     Effect::new(move |_| {
         let text = state.text.get();
@@ -99,14 +161,6 @@ pub(super) fn follow_text(state: TagState) {
             state.tagged.set(None);
             state.tagged_text.set(String::new());
             state.trouble.set(None);
-            return;
-        }
-        if text.len() > LONGEST_TEXT {
-            state.trouble.set(Some(format!(
-                "This text has {}; at most {} are tagged as one. Cut it, or drop it as a file with one document a line.",
-                figures::bytes(text.len() as u64),
-                figures::bytes(LONGEST_TEXT as u64)
-            )));
             return;
         }
         if !ready {
@@ -125,14 +179,14 @@ pub(super) fn follow_text(state: TagState) {
                 }
             }
             if generation.try_get_value() == Some(mine) {
-                tag(state, text).await;
+                tag(state, models, text).await;
             }
         });
     });
 }
 
-/// Texts up to this length get their graph drawn by the page itself: it takes a few milliseconds.
-const LONGEST_SKETCH: usize = 20_000;
+/// Texts up to this length get a graph while no model is there.
+const LONGEST_SKETCH: usize = 60_000;
 
 /// Draws the KeyGraph while no model is there; it needs none.
 fn sketch(state: TagState, text: String, generation: StoredValue<u64>, mine: u64) {
@@ -141,19 +195,20 @@ fn sketch(state: TagState, text: String, generation: StoredValue<u64>, mine: u64
     }
     spawn_local(async move {
         TimeoutFuture::new(PAUSE).await;
-        if generation.try_get_value() == Some(mine) {
-            let graph = KeyGraph::build(
-                &text,
-                Language::English,
-                &EntityLexicon::default(),
-                &Options::default(),
-            );
+        if generation.try_get_value() != Some(mine) {
+            return;
+        }
+        // While a model is on its way the worker answers after it; then the tags bring their own graph.
+        let Ok(client) = client(state) else { return };
+        if let Ok(graph) = client.sketch(&text).await
+            && generation.try_get_value() == Some(mine)
+        {
             state.sketch.set(Some((text, graph)));
         }
     });
 }
 
-async fn tag(state: TagState, text: String) {
+async fn tag(state: TagState, models: Models, text: String) {
     let Some(Some(client)) = state.client.try_get_value() else {
         return;
     };
@@ -169,9 +224,15 @@ async fn tag(state: TagState, text: String) {
             state.pointed.set(None);
             state.pinned.set(None);
             if !state.threshold_chosen.get_untracked() {
-                state.threshold.set(tagged.response.cutoff);
+                state.threshold.set(first_threshold(&tagged.response));
             }
             state.trouble.set(None);
+            let missing = tagged.response.missing_clusters.len();
+            state.warning.set((missing > 0).then(|| without(missing)));
+            if missing > 0 {
+                // The model may have been deleted on the server, and another one have taken its place.
+                models.refresh();
+            }
             state.verdicts.update(std::collections::BTreeMap::clear);
             state.tagged_text.set(text);
             state.tagged.set(Some(tagged));
@@ -182,17 +243,38 @@ async fn tag(state: TagState, text: String) {
     }
 }
 
+/// The model's own cut-off; where no tag reaches it, low enough for the best few, whose bars say how unsure they are.
+fn first_threshold(response: &TagResponse) -> f32 {
+    let reached = response.tags.iter().any(|tag| tag.score >= response.cutoff);
+    let best_few = response.tags.iter().map(|tag| tag.score).take(3).last();
+    match best_few {
+        Some(score) if !reached => (score * 100.0).floor() / 100.0,
+        _ => response.cutoff,
+    }
+}
+
+fn without(clusters: usize) -> String {
+    let rankers = if clusters == 1 {
+        "One matched cluster".to_owned()
+    } else {
+        format!("{clusters} matched clusters")
+    };
+    format!(
+        "{rankers} could not be fetched, so tags may be missing: the server is away, or the model was deleted there. Change the text to try again."
+    )
+}
+
 /// Which engine runs, what was fetched, how long things took.
 #[component]
 pub(super) fn EngineStrip() -> impl IntoView {
     let state = expect_context::<TagState>();
     let models = expect_context::<Models>();
-    let retry = move |_| models.refresh();
+    let retry = move |_| try_again(state, models);
     let line = move || {
         match state.engine.get() {
         EngineState::Asking => view! { <p>"Asking which model tags…"</p> }.into_any(),
-        EngineState::NoModel => view! {
-            <p>"No model is published yet. " <a href="/train">"Train one"</a> " and publish it; then it tags here."</p>
+        EngineState::NoModel { withdrawn } => view! {
+            <p>{withdrawn.then_some("The model that tagged here was deleted on the server. ")} "No model is published yet. " <a href="/train">"Train one"</a> " and publish it; then it tags here."</p>
         }
         .into_any(),
         EngineState::Loading(progress) => {

@@ -38,7 +38,7 @@ fn account(evidence: &Evidence) -> Vec<Line> {
         ("all other words", rest),
         ("meaning of the text", evidence.embedding),
         ("its cluster matched", evidence.cluster),
-        ("how common the label is", evidence.bias),
+        ("how common it is", evidence.bias),
     ];
     lines.extend(
         sums.into_iter()
@@ -69,18 +69,17 @@ pub(super) fn EvidencePanel() -> impl IntoView {
                 .cloned()
         })
     });
-    let content = move || match tag.get() {
-        None => view! { <p class="empty small">"Point at a tag to see what speaks for it."</p> }.into_any(),
-        Some(tag) => explain(&tag),
-    };
-    view! {
-        <div class="evidence" aria-labelledby="why-title">
-            <h3 id="why-title">
-                "Why " {move || tag.get().map_or_else(|| "a tag".to_owned(), |tag| format!("“{}”", tag.name))}
-            </h3>
-            {content}
-        </div>
+    let content = move || {
+        match tag.get() {
+        None => view! { <p class="empty small">"Point at a tag to see which words speak for it and which against."</p> }.into_any(),
+        Some(tag) => view! {
+            <h3>{format!("Why “{}”", tag.name)}</h3>
+            {explain(&tag)}
+        }
+        .into_any(),
     }
+    };
+    view! { <div class="evidence">{content}</div> }
 }
 
 fn explain(tag: &Tag) -> AnyView {
@@ -118,7 +117,7 @@ fn explain(tag: &Tag) -> AnyView {
             <caption class="visually-hidden">"Contributions to the log-odds, before calibration"</caption>
             <tbody>{rows}</tbody>
             <tfoot>
-                <tr><th scope="row">"together"</th><td class="faint">"log-odds; calibrated " {score}</td><td class="number">{total}</td></tr>
+                <tr><th scope="row">"together"</th><td class="faint nowrap" title="Contributions add up to the log-odds of the label; calibration turns them into a probability that can be read.">"log-odds, hence " {score}</td><td class="number">{total}</td></tr>
             </tfoot>
         </table>
     }

@@ -84,7 +84,8 @@ impl Picture {
             .vertices
             .iter()
             .map(|vertex| Body {
-                radius: vertex.radius,
+                // The name below it wants room as well.
+                radius: vertex.radius + 8.0 + (vertex.text.chars().count() as f32 * 0.9).min(14.0),
             })
             .collect();
         Layout::new(bodies, self.springs.clone())
@@ -226,7 +227,7 @@ pub(super) fn GraphPanel() -> impl IntoView {
     view! {
         <section class="stack graph-column" aria-labelledby="graph-title">
             <div class="row spread">
-                <h2 id="graph-title">"KeyGraph"</h2>
+                <h2 id="graph-title" title="Keywords and names of the text; those that share a sentence are joined">"KeyGraph"</h2>
                 <span class="small soft" id="graph-note">{note}</span>
             </div>
             <div class="graph-frame">
@@ -237,20 +238,20 @@ pub(super) fn GraphPanel() -> impl IntoView {
                     <g>{edges}</g>
                     <g>{vertices}</g>
                 </svg>
-                <div class="graph-tools">
+                <div class="graph-tools" class:unseen=move || picture.with(|picture| picture.vertices.is_empty())>
                     <button class="small" aria-label="Zoom in" on:click=move |_| zoom(1.0 / 1.25)>"+"</button>
                     <button class="small" aria-label="Zoom out" on:click=move |_| zoom(1.25)>"−"</button>
                     <button class="small" aria-label="Show all"
                         on:click=move |_| frame.set(layout.with_value(|layout| layout.bounds(48.0)))>"⤢"</button>
                 </div>
                 {move || picture.with(|picture| picture.vertices.is_empty()).then(|| view! {
-                    <p class="graph-empty empty">"The keywords of the text and the sentences they share are drawn here."</p>
+                    <p class="graph-empty empty">"The keywords and names of the text appear here, joined where they share a sentence."</p>
                 })}
             </div>
             <ul class="legend small soft">
                 <li><svg viewBox="0 0 12 12" aria-hidden="true"><circle class="v-keyword" cx="6" cy="6" r="4.5"/></svg>"keyword"</li>
-                <li><svg viewBox="0 0 12 12" aria-hidden="true"><rect class="v-entity" x="2" y="2" width="8" height="8"/></svg>"entity"</li>
-                <li><svg viewBox="0 0 12 12" aria-hidden="true"><circle class="v-empty" cx="6" cy="6" r="4.5"/></svg>"sentences without keyword"</li>
+                <li><svg viewBox="0 0 12 12" aria-hidden="true"><rect class="v-entity" x="2" y="2" width="8" height="8"/></svg>"name, number or date"</li>
+                <li><svg viewBox="0 0 12 12" aria-hidden="true"><circle class="v-empty" cx="6" cy="6" r="4.5"/></svg>"sentences without either"</li>
             </ul>
         </section>
     }

@@ -30,7 +30,7 @@ pub(crate) fn TagPage() -> impl IntoView {
     view! {
         <div class="page-head">
             <h1>"Tag a text"</h1>
-            <p>"Paste or drop a text. It is tagged here, in your browser."</p>
+            <p>"The model runs here, in your browser: the text is not sent anywhere."</p>
         </div>
         <EngineStrip/>
         <div class="tag-columns">

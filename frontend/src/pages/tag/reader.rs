@@ -3,15 +3,17 @@
 //! The letters are the textarea's own; a copy of the text behind it carries only backgrounds and underlines. So typing
 //! is never slower than in a plain box, whatever is marked.
 
+use std::collections::BTreeSet;
+
 use gloo::file::{Blob, futures::read_as_bytes};
 use gnnxml_page_logic::batch::{LONGEST_TEXT, refusal};
 use gnnxml_page_logic::figures;
-use gnnxml_page_logic::highlight::{Layer, Mark, Marks, pieces};
+use gnnxml_page_logic::highlight::{Layer, Mark, Marks, html, pieces};
 use gnnxml_shared::keygraph::VertexKind;
 use leptos::html::Textarea;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
-use web_sys::DragEvent;
+use web_sys::{DragEvent, HtmlTextAreaElement};
 
 use super::examples::EXAMPLES;
 use super::state::{Lit, TagState};
@@ -43,10 +45,20 @@ pub(super) fn Reader() -> impl IntoView {
     let take_file = move |file: web_sys::File| {
         spawn_local(async move {
             match read_text_file(file).await {
-                Ok(text) => state.text.set(text),
+                Ok(text) => take_text(state, text),
                 Err(message) => state.trouble.set(Some(message)),
             }
         });
+    };
+    let typed = move |field: HtmlTextAreaElement| {
+        // Asked before the text is copied: a hundred megabytes would be felt.
+        let units = field.text_length() as usize;
+        if units <= LONGEST_TEXT {
+            take_text(state, field.value());
+        } else {
+            refuse(state, units);
+            field.set_value(&state.text.get_untracked());
+        }
     };
     let drop_file = move |event: DragEvent| {
         event.prevent_default();
@@ -55,17 +67,22 @@ pub(super) fn Reader() -> impl IntoView {
         if let Some(file) = data.files().and_then(|files| files.get(0)) {
             take_file(file);
         } else if let Ok(text) = data.get_data("text/plain") {
-            state.text.set(text);
+            take_text(state, text);
         }
     };
     let examples = EXAMPLES.map(|(name, text)| {
-        view! { <button class="quiet small" on:click=move |_| state.text.set(text.to_owned())>{name}</button> }
+        view! { <button class="try small" on:click=move |_| state.text.set(text.to_owned())>{name}</button> }
     });
     view! {
         <section class="stack reader-column" aria-labelledby="text-title">
             <div class="row spread">
                 <h2 id="text-title">"Text"</h2>
-                <span class="small soft" id="text-length">{length}</span>
+                <span class="row">
+                    <span class="small soft" id="text-length">{length}</span>
+                    <button class="quiet small clear" class:unseen=move || state.text.with(String::is_empty)
+                        on:click=move |_| { state.text.set(String::new()); if let Some(field) = field.get() { let _ = field.focus(); } }
+                    >"Clear"</button>
+                </span>
             </div>
             <div class="reader" class:dropping=move || dropping.get()
                 on:dragover=move |event: DragEvent| { event.prevent_default(); dropping.set(true) }
@@ -77,22 +94,37 @@ pub(super) fn Reader() -> impl IntoView {
                     <textarea
                         id="text" node_ref=field class="reader-text" spellcheck="false" autocomplete="off"
                         aria-labelledby="text-title" aria-describedby="text-help"
-                        placeholder="Paste a text, drop a file, or take an example below."
+                        placeholder="Paste a text, drop a file, or try one of those below. Nothing you put here leaves this device."
                         prop:value=move || state.text.get()
-                        on:input:target=move |event| state.text.set(event.target().value())
+                        on:input:target=move |event| typed(event.target())
                     ></textarea>
                 </div>
             </div>
-            <div class="row">
-                <span class="small soft" id="text-help">"Try:"</span>
+            <div class="row tries">
+                <span class="small soft" id="text-help">"Try"</span>
                 {examples}
-                <button class="quiet small" disabled=move || state.text.with(String::is_empty)
-                    on:click=move |_| { state.text.set(String::new()); if let Some(field) = field.get() { let _ = field.focus(); } }
-                >"Clear"</button>
             </div>
             {move || state.trouble.get().map(|message| view! { <div class="notice" role="alert"><p>{message}</p></div> })}
         </section>
     }
+}
+
+/// Puts a text into the box, unless it is too long.
+fn take_text(state: TagState, text: String) {
+    if text.len() > LONGEST_TEXT {
+        refuse(state, text.len());
+    } else {
+        state.text.set(text);
+    }
+}
+
+/// Says that a text was too long; the box keeps what it held.
+fn refuse(state: TagState, bytes: usize) {
+    state.trouble.set(Some(format!(
+        "That text has {} and was not taken: at most {} are tagged as one. Cut it, or give it to “Tag a file” below with one document a line.",
+        figures::bytes(bytes as u64),
+        figures::bytes(LONGEST_TEXT as u64)
+    )));
 }
 
 async fn read_text_file(file: web_sys::File) -> Result<String, String> {
@@ -120,19 +152,25 @@ fn Backdrop() -> impl IntoView {
     let marked =
         Memo::new(move |_| state.has_fresh_graph() && state.text.with(String::len) <= LONGEST_MARKED);
     let content = move || {
-        if !marked.get() {
-            // The copy still gives the box its height.
-            return vec![view! { <span>{state.text.get()}</span> }.into_any()];
-        }
-        let layers = layers(state);
+        // Without marks the copy still gives the box its height.
+        let layers = if marked.get() { layers(state) } else { Vec::new() };
+        let entities = state
+            .with_graph(|graph| {
+                let vertices = graph.vertices().iter();
+                vertices
+                    .filter(|vertex| vertex.kind == VertexKind::Entity)
+                    .map(|vertex| vertex.id)
+                    .collect::<BTreeSet<_>>()
+            })
+            .unwrap_or_default();
         state.text.with(|text| {
-            pieces(text, &layers)
-                .into_iter()
-                .map(|piece| paint(state, &text[piece.start..piece.end], &piece.marks))
-                .collect::<Vec<_>>()
+            let mut shown = html(text, &pieces(text, &layers), |marks| class(marks, &entities));
+            // A last empty line counts in the box, and here only when something stands on it.
+            shown.push_str("\n ");
+            shown
         })
     };
-    view! { <div class="reader-back" aria-hidden="true">{content}<span>"\n"</span></div> }
+    view! { <div class="reader-back" aria-hidden="true" inner_html=content></div> }
 }
 
 /// Everything to mark now: sentences and vertices always, evidence for what is lit.
@@ -218,15 +256,8 @@ fn layers(state: TagState) -> Vec<Layer> {
     layers
 }
 
-fn paint(state: TagState, text: &str, marks: &Marks) -> AnyView {
-    let entity = marks.vertex.and_then(|id| {
-        state.with_graph(|graph| {
-            graph
-                .vertices()
-                .iter()
-                .any(|vertex| vertex.id == id && vertex.kind == VertexKind::Entity)
-        })
-    });
+/// The classes of a piece; none for plain text.
+fn class(marks: &Marks, entities: &BTreeSet<usize>) -> String {
     let evidence = match marks.evidence {
         weight if weight > 0.66 => " for-3",
         weight if weight > 0.33 => " for-2",
@@ -239,11 +270,13 @@ fn paint(state: TagState, text: &str, marks: &Marks) -> AnyView {
         weight if weight > 0.05 => " sentence-1",
         _ => "",
     };
-    let kind = match entity {
-        Some(true) => " entity",
-        Some(false) => " keyword",
+    let kind = match marks.vertex {
+        Some(id) if entities.contains(&id) => " entity",
+        Some(_) => " keyword",
         None => "",
     };
-    let class = format!("piece{kind}{evidence}{sentence}");
-    view! { <span class=class>{text.to_owned()}</span> }.into_any()
+    if kind.is_empty() && evidence.is_empty() && sentence.is_empty() {
+        return String::new();
+    }
+    format!("piece{kind}{evidence}{sentence}")
 }

@@ -12,8 +12,10 @@ use crate::worker_client::{LoadProgress, Tagged, TaggerClient};
 /// How the engine stands.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum EngineState {
-    /// Nothing to load: no model is published.
-    NoModel,
+    /// Nothing to load: no model is published (any more, when one was loaded).
+    NoModel {
+        withdrawn: bool,
+    },
     /// Asking the server which model tags.
     Asking,
     Loading(LoadProgress),
@@ -46,6 +48,10 @@ pub(crate) struct TagState {
     pub(crate) sketch: RwSignal<Option<(String, KeyGraph)>>,
     pub(crate) busy: RwSignal<bool>,
     pub(crate) trouble: RwSignal<Option<String>>,
+    /// What the tags lack though they are there: clusters that could not be fetched, a full disk.
+    pub(crate) warning: RwSignal<Option<String>>,
+    /// Counts attempts to load the model; another number, another attempt.
+    pub(crate) attempt: RwSignal<u32>,
     pub(crate) threshold: RwSignal<f32>,
     /// Whether the person moved the slider; until then it follows the model's own cut-off.
     pub(crate) threshold_chosen: RwSignal<bool>,
@@ -67,6 +73,8 @@ impl TagState {
             sketch: RwSignal::new(None),
             busy: RwSignal::new(false),
             trouble: RwSignal::new(None),
+            warning: RwSignal::new(None),
+            attempt: RwSignal::new(0),
             threshold: RwSignal::new(0.5),
             threshold_chosen: RwSignal::new(false),
             pointed: RwSignal::new(None),

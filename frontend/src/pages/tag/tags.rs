@@ -9,6 +9,7 @@ use super::state::{EngineState, Lit, TagState};
 use crate::download;
 use crate::server;
 use crate::shell::Models;
+use crate::worker_client::Tagged;
 
 /// Heading, slider, bars and what can be done with them.
 #[component]
@@ -40,17 +41,23 @@ pub(super) fn TagList() -> impl IntoView {
             })
         })
     });
+    // Nothing reached the model's own cut-off, and the slider is where the page put it.
+    let below_cutoff = move || {
+        let unsure = |tagged: &Tagged| {
+            let response = &tagged.response;
+            response.tags.iter().all(|tag| tag.score < response.cutoff)
+        };
+        !state.threshold_chosen.get() && state.tagged.with(|tagged| tagged.as_ref().is_some_and(unsure))
+    };
     let summary = move || match shown() {
         (_, 0) => String::new(),
-        (kept, all) => format!(
-            "{kept} of {all} above {}",
-            figures::percent(state.threshold.get())
-        ),
+        (kept, all) if below_cutoff() => format!("unsure: the best {kept} of {all}"),
+        (kept, all) => format!("{kept} of {all} from {}", figures::percent(state.threshold.get())),
     };
     let nothing = move || {
         above.with(Vec::is_empty).then(|| {
             let message = match (state.text.with(String::is_empty), state.engine.get(), shown()) {
-                (_, EngineState::NoModel, _) => "Tags appear here once a model is published.",
+                (_, EngineState::NoModel { .. }, _) => "Tags appear here once a model is published.",
                 (true, ..) => "Tags appear here as soon as there is a text.",
                 (_, EngineState::Ready { .. }, (0, 0)) => "Tagging…",
                 (_, EngineState::Ready { .. }, (0, _)) => {
@@ -67,7 +74,7 @@ pub(super) fn TagList() -> impl IntoView {
             <span class="small soft" id="tag-count" aria-live="polite">{summary}</span>
         </div>
         <label class="threshold">
-            <span class="small soft">"Threshold"</span>
+            <span class="small soft">"Show from"</span>
             <input id="threshold" type="range" min="0" max="0.99" step="0.01"
                 prop:value=move || state.threshold.get()
                 aria-valuetext=move || figures::percent(state.threshold.get())
@@ -79,6 +86,7 @@ pub(super) fn TagList() -> impl IntoView {
                 }/>
             <output class="small number">{move || figures::percent(state.threshold.get())}</output>
         </label>
+        {move || state.warning.get().map(|message| view! { <div class="notice small" role="status"><p>{message}</p></div> })}
         <ol class="tag-list" aria-busy=move || state.busy.get().to_string() class:stale=move || !state.is_fresh()>
             <For each=move || above.get() key=|tag| (tag.label, tag.score.to_bits()) let:tag>
                 <TagBar tag/>
@@ -229,11 +237,11 @@ fn TagActions() -> impl IntoView {
     let has_tags = move || state.tagged.with(|tagged| tagged.is_some());
     let has_verdicts = move || state.verdicts.with(|verdicts| !verdicts.is_empty());
     view! {
-        <div class="row tag-actions">
+        <div class="row tag-actions" class:unseen=move || !has_tags()>
             <button class="small" disabled=move || !has_tags() on:click=move |_| copy(batch::to_jsonl, "JSON")>"Copy JSON"</button>
-            <button class="small" disabled=move || !has_tags() on:click=move |_| copy(batch::to_csv, "CSV")>"Copy CSV"</button>
-            <button class="small" disabled=move || !has_tags() on:click=save title="Text and kept tags as a training document">"Save as example"</button>
-            <button class="small" disabled=move || !has_verdicts() on:click=send title="Label names only">"Send verdicts"</button>
+            <button class="small" disabled=move || !has_tags() on:click=move |_| copy(batch::to_csv, "CSV")>"CSV"</button>
+            <button class="small" disabled=move || !has_tags() on:click=save title="Text and kept tags as one training document, as a file">"Save example"</button>
+            <button class="small" disabled=move || !has_verdicts() on:click=send title="Tells the server which labels you accepted and rejected; the text stays here">"Send verdicts"</button>
         </div>
         <p class="small soft said" role="status">{move || said.get()}</p>
     }

@@ -112,7 +112,7 @@ pub(super) fn LineChart(
                 let y = up.position(tick);
                 view! {
                     <line class="grid" x1=LEFT x2=RIGHT y1=y y2=y/>
-                    <text class="tick end" x={LEFT - 6.0} y={y + 4.0}>{figures::measure(tick)}</text>
+                    <text class="tick end" x={LEFT - 6.0} y={y + 4.0}>{figures::tick(tick)}</text>
                 }
             })
             .collect_view()
@@ -125,7 +125,7 @@ pub(super) fn LineChart(
                 .into_iter()
                 .flatten()
                 .map(|tick| {
-                    view! { <text class="tick middle" x=across.position(tick) y={BOTTOM + 16.0}>{figures::measure(tick)}</text> }
+                    view! { <text class="tick middle" x=across.position(tick) y={BOTTOM + 16.0}>{format!("epoch {}", figures::tick(tick))}</text> }
                 })
                 .collect_view()
         })

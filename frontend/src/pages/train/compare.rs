@@ -10,6 +10,7 @@ use super::TrainState;
 use super::chart::{LineChart, Series};
 use super::events::Following;
 use super::run::{FIGURES, over_epochs};
+use super::runs::figure_name;
 
 /// Shown once two runs are ticked.
 #[component]
@@ -58,6 +59,14 @@ fn Comparison(runs: Memo<Vec<Run>>, ids: Memo<Vec<u64>>) -> impl IntoView {
                 })
             })
         };
+    // Runs without the graph network have no curves to lay on top of each other.
+    let any_curve = move || {
+        followed.with(|followed| {
+            followed
+                .values()
+                .any(|story| story.with(|story| !story.epochs.is_empty()))
+        })
+    };
     let head = move || {
         runs.with(|runs| {
             runs.iter()
@@ -89,7 +98,7 @@ fn Comparison(runs: Memo<Vec<Run>>, ids: Memo<Vec<u64>>) -> impl IntoView {
                             view! { <td class="number" class:best=value == Some(best)>{text}</td> }
                         })
                         .collect_view();
-                    view! { <tr><th scope="row">{*name}</th>{cells}</tr> }
+                    view! { <tr><th scope="row">{figure_name(name)}</th>{cells}</tr> }
                 })
                 .collect_view()
         })
@@ -103,7 +112,7 @@ fn Comparison(runs: Memo<Vec<Run>>, ids: Memo<Vec<u64>>) -> impl IntoView {
                     <tbody>{rows}</tbody>
                 </table>
             </div>
-            <div class="charts">
+            <div class="charts" class:gone=move || !any_curve()>
                 <LineChart title="Conventional loss" series=curves(|p| Some(p.loss_conventional))/>
                 <LineChart title="Re-balance loss" series=curves(|p| Some(p.loss_rebalance))/>
                 <LineChart title="Cluster recall" series=curves(|p| p.cluster_recall) range=(0.0, 1.0)/>

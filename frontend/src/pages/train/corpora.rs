@@ -37,6 +37,7 @@ pub(super) fn CorporaPanel() -> impl IntoView {
             match answer {
                 Ok(corpus) => {
                     state.chosen_corpus.try_set(Some(corpus.id));
+                    state.opened_corpus.try_set(Some(corpus.id));
                     state.refresh_corpora();
                 }
                 Err(error) => {
@@ -177,7 +178,7 @@ fn entry<R: Fn(u64) + Copy + Send + 'static>(
         .map(|label| label.name.clone())
         .collect();
     view! {
-        <details class="corpus" open=move || state.chosen_corpus.get() == Some(id)>
+        <details class="corpus" open=move || state.opened_corpus.get() == Some(id)>
             <summary><strong>{corpus.name.clone()}</strong><span class="small soft">{line}</span></summary>
             <div class="stack">
                 <dl class="facts">{facts}</dl>

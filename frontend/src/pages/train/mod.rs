@@ -33,6 +33,8 @@ pub(crate) struct TrainState {
     corpora: RwSignal<Option<Result<CorpusList, Trouble>>>,
     /// Corpus the next run will train on.
     chosen_corpus: RwSignal<Option<u64>>,
+    /// The corpus that was just uploaded: its figures are shown at once.
+    opened_corpus: RwSignal<Option<u64>>,
     /// Runs to compare.
     compared: RwSignal<Vec<u64>>,
 }
@@ -78,6 +80,7 @@ pub(crate) fn TrainPage() -> impl IntoView {
         runs: RwSignal::new(None),
         corpora: RwSignal::new(None),
         chosen_corpus: RwSignal::new(None),
+        opened_corpus: RwSignal::new(None),
         compared: RwSignal::new(Vec::new()),
     };
     provide_context(state);
@@ -85,7 +88,17 @@ pub(crate) fn TrainPage() -> impl IntoView {
     state.refresh_corpora();
     expect_context::<Models>().refresh();
     let timer = gloo::timers::callback::Interval::new(REFRESH, move || {
-        if state.runs.try_with_untracked(|_| ()).is_some() && untrack(|| state.is_busy()) {
+        let failed = |list: Option<bool>| list == Some(true);
+        let runs_failed = failed(state.runs.try_with_untracked(|list| matches!(list, Some(Err(_)))));
+        if failed(
+            state
+                .corpora
+                .try_with_untracked(|list| matches!(list, Some(Err(_)))),
+        ) {
+            state.refresh_corpora();
+        }
+        // The server was away: it is asked until it is back.
+        if runs_failed || state.runs.try_with_untracked(|_| ()).is_some() && untrack(|| state.is_busy()) {
             state.refresh_runs();
         }
     });

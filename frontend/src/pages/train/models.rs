@@ -47,7 +47,7 @@ pub(super) fn ModelsPanel() -> impl IntoView {
             {move || trouble.get().map(|trouble| view! { <TroubleNotice trouble/> })}
             <div class="scroll-x">
                 <table class="models">
-                    <thead><tr><th scope="col">"Model"</th><th scope="col" class="number">"Labels"</th><th scope="col" class="number">"P@1"</th><th scope="col" class="number">"Size"</th><th scope="col"><span class="visually-hidden">"Actions"</span></th></tr></thead>
+                    <thead><tr><th scope="col">"Model"</th><th scope="col" class="number">"Labels"</th><th scope="col" class="number">{super::runs::figure_name("P@1")}</th><th scope="col" class="number">"Size"</th><th scope="col"><span class="visually-hidden">"Actions"</span></th></tr></thead>
                     <tbody>{rows}</tbody>
                 </table>
             </div>

@@ -11,7 +11,7 @@ use leptos_router::hooks::use_navigate;
 use super::TrainState;
 use super::chart::{LineChart, Series};
 use super::events::{Following, Line};
-use super::runs::{stage_name, status_class, status_name};
+use super::runs::{figure_name, stage_name, status_class, status_name};
 use crate::notice::TroubleNotice;
 use crate::server::{self, Trouble};
 use crate::shell::Models;
@@ -150,6 +150,8 @@ pub(super) fn RunPage(id: u64) -> impl IntoView {
             ]
         })
     });
+    let has_epochs = Memo::new(move |_| story.with(|story| !story.epochs.is_empty()));
+    let has_epochs = move || has_epochs.get();
     let stages = Stage::ALL.map(|stage| view! { <StageRow following stage/> });
     view! {
         <p class="overline"><a href="/train">"All runs"</a></p>
@@ -172,11 +174,18 @@ pub(super) fn RunPage(id: u64) -> impl IntoView {
                 <Figures following run=known/>
             </section>
             <section class="sheet stack" aria-labelledby="curves-title">
-                <h2 id="curves-title">"Matcher"</h2>
-                <div class="charts">
-                    <LineChart title="Loss" series=losses/>
-                    <LineChart title="Cluster recall and α" series=recall range=(0.0, 1.0)/>
-                </div>
+                <h2 id="curves-title">"Graph network"</h2>
+                {move || if has_epochs() {
+                    view! {
+                        <div class="charts">
+                            <LineChart title="Loss" series=losses/>
+                            <LineChart title="Cluster recall and α" series=recall range=(0.0, 1.0)/>
+                        </div>
+                        <p class="small soft">"Recall: the share of a text’s true clusters among those it is matched to. α: how much the branch that sees every document alike counts against the one that favours rare labels."</p>
+                    }.into_any()
+                } else {
+                    view! { <p class="soft small">"No epoch yet. A run that matches clusters with a linear classifier alone has none."</p> }.into_any()
+                }}
             </section>
             <section class="sheet stack log-sheet" aria-labelledby="log-title">
                 <h2 id="log-title">"Log"</h2>
@@ -241,6 +250,10 @@ pub(super) const FIGURES: [&str; 11] = [
 
 #[component]
 fn Figures(following: Following, run: Memo<Option<Run>>) -> impl IntoView {
+    let has_figures = move || {
+        following.story.with(|story| !story.metrics.is_empty())
+            || run.with(|run| run.as_ref().is_some_and(|run| !run.metrics.is_empty()))
+    };
     let rows = move || {
         let mut metrics = following.story.with(|story| story.metrics.clone());
         if let Some(run) = run.get() {
@@ -250,13 +263,15 @@ fn Figures(following: Following, run: Memo<Option<Run>>) -> impl IntoView {
             .iter()
             .filter_map(|name| {
                 let value = metrics.get(*name)?;
-                Some(view! { <div><dt>{*name}</dt><dd>{format!("{value:.2}")}</dd></div> })
+                Some(view! { <div><dt>{figure_name(name)}</dt><dd>{format!("{value:.2}")}</dd></div> })
             })
             .collect_view()
     };
     view! {
-        <h3>"On the validation documents, in percent"</h3>
-        <dl class="facts figures-list">{rows}</dl>
+        <div class:gone=move || !has_figures()>
+            <h3>"On the validation documents, in percent"</h3>
+            <dl class="facts figures-list">{rows}</dl>
+        </div>
     }
 }
 

@@ -42,6 +42,26 @@ pub(super) fn status_class(status: RunStatus) -> &'static str {
     }
 }
 
+/// A figure's name that explains itself when it is pointed at.
+pub(super) fn figure_name(name: &'static str) -> impl IntoView {
+    let k = name.split('@').nth(1).unwrap_or("k");
+    let explained = match name.split('@').next().unwrap_or(name) {
+        "P" => format!("Precision: how many of the {k} best tags are right"),
+        "PSP" => format!("Propensity-scored precision: as P@{k}, with rare labels counting more"),
+        "nDCG" => format!("As P@{k}, with the first tags counting more"),
+        "RP" => format!("As P@{k}, where a document with fewer than {k} labels can still reach 100"),
+        "micro_f1" => "F1 over all tags of all documents".to_owned(),
+        "macro_f1" => "F1 of each label, averaged: rare labels count as much as common ones".to_owned(),
+        _ => String::new(),
+    };
+    let shown = match name {
+        "micro_f1" => "micro F1",
+        "macro_f1" => "macro F1",
+        other => other,
+    };
+    view! { <abbr title=explained>{shown}</abbr> }
+}
+
 /// A figure of a run, or a dash.
 pub(super) fn figure(run: &Run, name: &str) -> String {
     run.metrics
@@ -78,13 +98,13 @@ pub(super) fn RunTable() -> impl IntoView {
                     <thead><tr>
                         <th scope="col"><span class="visually-hidden">"Compare"</span></th>
                         <th scope="col">"Run"</th><th scope="col">"Status"</th>
-                        <th scope="col" class="number">"P@1"</th><th scope="col" class="number">"P@5"</th>
-                        <th scope="col" class="number">"PSP@5"</th><th scope="col" class="number">"Time"</th>
+                        <th scope="col" class="number">{figure_name("P@1")}</th><th scope="col" class="number">{figure_name("P@5")}</th>
+                        <th scope="col" class="number">{figure_name("PSP@5")}</th><th scope="col" class="number">"Time"</th>
                     </tr></thead>
                     <tbody>{rows}</tbody>
                 </table>
             </div>
-            <p class="small soft">"Tick runs to compare them side by side."</p>
+            <p class="small soft">"Tick two or more to compare them. P@5: how many of the five best tags are right, in percent; PSP@5: the same with rare labels counting more."</p>
         </section>
     }
 }
