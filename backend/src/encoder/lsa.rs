@@ -8,7 +8,7 @@ use super::svd;
 /// How P = V·diag(σ^power) weighs a direction by its singular value.
 ///
 /// With power 0 (the usual choice) frequent directions keep the share the sentence gives them; −1 whitens.
-/// Figures in docs/results/encoder.md.
+/// Figures in docs/results/encoders.md.
 pub const SINGULAR_POWER: f32 = 0.0;
 
 /// Fits `lsa` on TF-IDF rows over a vocabulary of `n_terms`.

@@ -3,7 +3,7 @@
 //! y_o = s_o · t · Σ_j w_oj · a_j + b_o, with w_oj = round(W_oj·c_j / s_o) in ±127 and a_j = round(x_j / (c_j·t)), t one
 //! step a row chosen from its largest entry.
 //!
-//! Two choices come from measurement (docs/results/encoder.md). Activations in eight bits lose too much on short
+//! Two choices come from measurement (docs/results/encoders.md). Activations in eight bits lose too much on short
 //! sentences, so a_j takes the 13 or so bits that a 32-bit sum leaves; the 16-bit multiply-add costs the same as the
 //! 8-bit one with its saturation to work around. And c_j moves an input's share of the range between activations and weights.
 #![allow(unsafe_code)] // calls the tiles of `kernel`, after asserting every length
