@@ -22,12 +22,18 @@ use crate::text::Language;
 pub(super) struct TaggerFacts {
     keygraph: keygraph::Options,
     dims: usize,
+    /// Bundles from before it was there encode every sentence.
+    #[serde(default = "every_sentence")]
     encoded_sentences: u32,
     rank_embedding: bool,
     embedding_weight: f32,
     graph_share: f32,
     clusters: Vec<String>,
     score: Score,
+}
+
+fn every_sentence() -> u32 {
+    u32::MAX
 }
 
 impl TaggerFacts {

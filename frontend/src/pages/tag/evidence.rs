@@ -37,6 +37,7 @@ fn account(evidence: &Evidence) -> Vec<Line> {
     let sums = [
         ("all other words", rest),
         ("meaning of the text", evidence.embedding),
+        ("similar documents", evidence.neighbours),
         ("its cluster matched", evidence.cluster),
         ("how common it is", evidence.bias),
     ];
@@ -114,10 +115,10 @@ fn explain(tag: &Tag) -> AnyView {
     let score = figures::percent(tag.score);
     view! {
         <table class="account small">
-            <caption class="visually-hidden">"Contributions to the log-odds, before calibration"</caption>
+            <caption class="visually-hidden">"Contributions to the log-score, before calibration"</caption>
             <tbody>{rows}</tbody>
             <tfoot>
-                <tr><th scope="row">"together"</th><td class="faint nowrap" title="Contributions add up to the log-odds of the label; calibration turns them into a probability that can be read.">"log-odds, hence " {score}</td><td class="number">{total}</td></tr>
+                <tr><th scope="row">"together"</th><td class="faint nowrap" title="Contributions add up to the label's score on a logarithmic scale; calibration turns it into a probability that can be read.">"log-score, hence " {score}</td><td class="number">{total}</td></tr>
             </tfoot>
         </table>
     }

@@ -120,12 +120,13 @@ pub(super) fn LineChart(
     let ends = move || {
         let across = across.get();
         steps.with(|steps| {
-            let ticks = [steps.first().copied(), steps.last().copied()];
+            // Each name stays inside the frame: the first begins at its tick, the last ends there.
+            let ticks = [("tick", steps.first().copied()), ("tick end", steps.last().copied().filter(|_| steps.len() > 1))];
             ticks
                 .into_iter()
-                .flatten()
-                .map(|tick| {
-                    view! { <text class="tick middle" x=across.position(tick) y={BOTTOM + 16.0}>{format!("epoch {}", figures::tick(tick))}</text> }
+                .filter_map(|(class, tick)| Some((class, tick?)))
+                .map(|(class, tick)| {
+                    view! { <text class=class x=across.position(tick) y={BOTTOM + 16.0}>{format!("epoch {}", figures::tick(tick))}</text> }
                 })
                 .collect_view()
         })
