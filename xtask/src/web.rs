@@ -203,13 +203,12 @@ fn bind(root: &Path, name: &str, module: Vec<u8>, site: &mut Site) -> Result<Bou
         fs::remove_dir_all(&staging).with_context(|| format!("{} cannot be cleared", staging.display()))?;
     }
     Bindgen::new()
-        .input_bytes(name, module)
+        .input_bytes(stem, module)
         .web(true)?
         .omit_default_module_path(true)
         .typescript(false)
         .remove_name_section(true)
         .remove_producers_section(true)
-        .out_name(stem)
         .generate(&staging)
         .with_context(|| format!("wasm-bindgen cannot bind the {name}"))?;
     let snippets = staging.join("snippets");
