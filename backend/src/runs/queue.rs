@@ -84,6 +84,8 @@ pub(super) struct Inner {
     pub(super) settings: QueueSettings,
     wake: Notify,
     stopping: watch::Sender<bool>,
+    /// Held from claiming a run until its child is attended: a run between the two is nobody's to stop.
+    starting: tokio::sync::Mutex<()>,
     /// Children being attended, and how to stop them.
     attended: Mutex<HashMap<u64, watch::Sender<Stop>>>,
     listeners: Mutex<HashMap<u64, broadcast::Sender<LiveEvent>>>,
@@ -107,6 +109,7 @@ impl RunQueue {
                 settings,
                 wake: Notify::new(),
                 stopping: watch::Sender::new(false),
+                starting: tokio::sync::Mutex::new(()),
                 attended: Mutex::default(),
                 listeners: Mutex::default(),
                 idle: Notify::new(),
@@ -208,6 +211,8 @@ impl RunQueue {
     pub async fn stop(&self) {
         self.inner.stopping.send_replace(true);
         self.inner.wake.notify_one();
+        // A run that is just being started is attended when this is ours, and hears of the end by itself.
+        let _none_starts = self.inner.starting.lock().await;
         for stop in self.inner.attended().values() {
             stop.send_replace(Stop::Shutdown);
         }
@@ -281,7 +286,8 @@ impl RunQueue {
     }
 
     async fn start_queued(&self) -> Result<(), StoreError> {
-        while self.inner.attended().len() < self.inner.settings.parallel {
+        let _starting = self.inner.starting.lock().await;
+        while self.inner.attended().len() < self.inner.settings.parallel && !*self.inner.stopping.borrow() {
             let claimed = self
                 .inner
                 .store
