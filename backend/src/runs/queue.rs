@@ -171,8 +171,12 @@ impl RunQueue {
             .await?;
         if run.status == RunStatus::Cancelled {
             self.inner.tell_over(id);
-        } else if let Some(stop) = self.inner.attended().get(&id) {
-            stop.send_replace(Stop::Cancel);
+        } else {
+            // The run may be claimed and its child not attended yet; then there is nobody to tell so far.
+            let _none_starts = self.inner.starting.lock().await;
+            if let Some(stop) = self.inner.attended().get(&id) {
+                stop.send_replace(Stop::Cancel);
+            }
         }
         Ok(run)
     }
@@ -301,10 +305,15 @@ impl RunQueue {
             match self.spawn(&row.run).await {
                 Ok((process, identity)) => {
                     fail_point("run_spawned");
-                    self.inner
+                    let noted = self
+                        .inner
                         .store
                         .call(move |store| store.run_has_child(id, identity))
-                        .await?;
+                        .await;
+                    if let Err(error) = noted {
+                        // The child lives all the same; a server started anew finds it by its arguments.
+                        tracing::warn!(run = id, %error, "the child's number could not be stored");
+                    }
                     self.attend(id, Some(process), Some(identity), Stop::No);
                 }
                 Err(error) => {

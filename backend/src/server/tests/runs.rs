@@ -272,6 +272,19 @@ async fn runs_wait_for_each_other_and_a_waiting_one_can_be_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_is_heard_at_every_moment_of_a_start() {
+    let served = with_corpus(LONG).await;
+    for pause in 0..24 {
+        let id = start(&served).await.id;
+        tokio::time::sleep(Duration::from_micros(300 * pause)).await;
+        served
+            .post(&format!("/api/v1/runs/{id}/cancel"), &json!({}))
+            .await;
+        assert_eq!(over(&served, id).await.status, RunStatus::Cancelled);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_queue_has_an_end() {
     let served = Served::with(|config| config.limits.queued_runs = 1, LONG).await;
     served.upload("c.jsonl", CORPUS).await;
