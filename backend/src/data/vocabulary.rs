@@ -77,41 +77,43 @@ impl LabelVocabulary {
 
     fn read_table(path: &Path, input: Box<dyn BufRead + Send>) -> Result<Self, CorpusError> {
         let mut lines = Lines::new(path, input, 1 << 20);
-        let mut columns: Option<[Option<usize>; 4]> = None;
-        let mut entries = Vec::new();
-        let mut seen = HashMap::new();
+        let mut rows: Vec<(u64, String)> = Vec::new();
+        let mut width = 0;
         while let Some(line) = lines.next_line() {
-            let line = line?;
+            let line = line?.to_owned();
             if line.trim().is_empty() {
                 continue;
             }
-            let cells: Vec<&str> = line.split('\t').map(str::trim).collect();
-            let Some(columns) = columns else {
-                let header = header_columns(&cells);
-                columns = Some(header.unwrap_or([Some(0), Some(1), Some(2), Some(3)]));
-                if header.is_some() {
-                    continue;
+            let cells = line.split('\t').count();
+            width = width.max(cells);
+            match rows.last_mut() {
+                // A cell with a line break in it cuts its row in two: the rest has no id and just fills up what lacks.
+                Some((_, cut)) if line.starts_with('\t') && cut.split('\t').count() + cells - 1 == width => {
+                    cut.push_str(&line);
                 }
-                entries.push(entry(&cells, columns.unwrap_or_default()));
+                _ => rows.push((lines.number(), line)),
+            }
+        }
+        let mut columns = [Some(0), Some(1), Some(2), Some(3)];
+        let mut entries = Vec::new();
+        let mut seen = HashMap::new();
+        for (position, (number, row)) in rows.iter().enumerate() {
+            let cells: Vec<&str> = row.split('\t').map(str::trim).collect();
+            if let (0, Some(header)) = (position, header_columns(&cells)) {
+                columns = header;
                 continue;
-            };
+            }
             let entry = entry(&cells, columns);
             if entry.id.is_empty() || entry.name.is_empty() {
-                let found = quote(line);
-                return Err(CorpusError::file(
-                    path,
-                    lines.number(),
-                    found,
-                    "an id, a tab, a name",
-                ));
+                let found = quote(row);
+                return Err(CorpusError::file(path, *number, found, "an id, a tab, a name"));
             }
-            let number = lines.number();
-            if let Some(first) = seen.insert(entry.id.clone(), number) {
+            if let Some(first) = seen.insert(entry.id.clone(), *number) {
                 let found = format!(
                     "the id {} a second time (first on line {first})",
                     quote(&entry.id)
                 );
-                return Err(CorpusError::file(path, number, found, "each id once"));
+                return Err(CorpusError::file(path, *number, found, "each id once"));
             }
             entries.push(entry);
         }

@@ -329,6 +329,18 @@ fn a_table_of_labels_has_names_alternatives_and_parents() {
 }
 
 #[test]
+fn a_row_cut_by_a_line_break_in_a_cell_is_put_together_again() {
+    let text = "id\tname\talternatives\tparents\n1\ttin\tSn|stannum\n\t2\n2\tmetals\t\t\n";
+    let table = vocabulary("v.tsv", text).unwrap();
+    assert_eq!(table.len(), 2);
+    assert_eq!(table.by_id("1").unwrap().alternatives, ["Sn", "stannum"]);
+    assert_eq!(table.parents_by_name()["tin"], ["metals"]);
+    // A row that lacks more than its id is not the rest of another one.
+    let error = vocabulary("v.tsv", "id\tname\talternatives\n1\ttin\t\n\tzinc\n").unwrap_err();
+    assert!(error.to_string().contains("v.tsv:3:"), "{error}");
+}
+
+#[test]
 fn wrong_vocabularies_are_located() {
     let read = |text: &str| vocabulary("v.tsv", text).unwrap_err().to_string();
     assert!(
