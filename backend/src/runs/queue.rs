@@ -59,8 +59,8 @@ pub enum QueueError {
 pub enum LiveEvent {
     /// A [`StoredEvent`] as JSON.
     Stored { id: u64, json: Arc<str> },
-    /// The run is over; everything it said is in the database.
-    Over,
+    /// The run is over: its newest event, and the run as JSON.
+    Over { newest: u64, json: Arc<str> },
 }
 
 /// Why a child is stopped.
@@ -170,7 +170,7 @@ impl RunQueue {
             })
             .await?;
         if run.status == RunStatus::Cancelled {
-            self.inner.tell_over(id);
+            self.inner.tell_over(id).await;
         } else {
             // The run may be claimed and its child not attended yet; then there is nobody to tell so far.
             let _none_starts = self.inner.starting.lock().await;
@@ -199,8 +199,9 @@ impl RunQueue {
 
     /// Hears what a run says from now on.
     pub fn listen(&self, id: u64) -> broadcast::Receiver<LiveEvent> {
-        self.inner
-            .listeners()
+        let mut listeners = self.inner.listeners();
+        listeners.retain(|_, sender| sender.receiver_count() > 0);
+        listeners
             .entry(id)
             .or_insert_with(|| broadcast::Sender::new(LISTENER_BACKLOG))
             .subscribe()
@@ -326,7 +327,7 @@ impl RunQueue {
                         .store
                         .call(move |store| store.run_ended(id, &outcome))
                         .await?;
-                    self.inner.tell_over(id);
+                    self.inner.tell_over(id).await;
                 }
             }
         }
@@ -424,7 +425,7 @@ impl RunQueue {
             )
             .await;
             inner.attended().remove(&id);
-            inner.tell_over(id);
+            inner.tell_over(id).await;
             inner.idle.notify_waiters();
             inner.wake.notify_one();
         });
@@ -450,9 +451,21 @@ impl Inner {
         }
     }
 
-    fn tell_over(&self, run: u64) {
-        if let Some(sender) = self.listeners().remove(&run) {
-            let _ = sender.send(LiveEvent::Over);
+    /// Read once for all listeners; where that fails they find their channel closed and read for themselves.
+    async fn tell_over(&self, run: u64) {
+        let Some(sender) = self.listeners().remove(&run) else {
+            return;
+        };
+        let read = self
+            .store
+            .call(move |store| Ok((store.newest_event(run)?, store.run(run)?.run)))
+            .await;
+        match read {
+            Ok((newest, run)) => {
+                let json = serde_json::to_string(&run).expect("runs serialise").into();
+                let _ = sender.send(LiveEvent::Over { newest, json });
+            }
+            Err(error) => tracing::error!(run, %error, "the end of the run could not be read"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What runs said, in order, each event once.
 
 use gnnxml_shared::api::{Stage, StoredEvent, TrainEvent};
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use super::{Result, Store, StoreError, from_json, to_json, unsigned};
 use crate::runs::now;
@@ -20,13 +20,11 @@ impl Store {
                     id: run.to_string(),
                 });
             }
-            let last: i64 = db
-                .prepare_cached("SELECT coalesce(max(id), 0) FROM events WHERE run = ?1")?
-                .query_row([run as i64], |row| row.get(0))?;
+            let last = newest(db, run)?;
             let at = now();
             let mut stored = Vec::with_capacity(events.len());
             for (place, event) in events.iter().enumerate() {
-                let id = unsigned(last) + 1 + place as u64;
+                let id = last + 1 + place as u64;
                 db.prepare_cached("INSERT INTO events (run, id, at, event) VALUES (?1, ?2, ?3, ?4)")?
                     .execute(params![run as i64, id as i64, at as i64, to_json(event)])?;
                 if let Some((stage, progress)) = whereabouts(event) {
@@ -71,6 +69,11 @@ impl Store {
         })
     }
 
+    /// The number of the newest event of a run, 0 when it has said nothing.
+    pub fn newest_event(&self, run: u64) -> Result<u64> {
+        self.read(|db| newest(db, run))
+    }
+
     /// At most `most` of the newest events of a run after event `after`, newest first.
     pub fn latest_events(&self, run: u64, after: u64, most: usize) -> Result<Vec<TrainEvent>> {
         self.read(|db| {
@@ -83,6 +86,13 @@ impl Store {
             rows.map(|row| from_json("event", &row?)).collect()
         })
     }
+}
+
+fn newest(db: &Connection, run: u64) -> Result<u64> {
+    let newest = db
+        .prepare_cached("SELECT coalesce(max(id), 0) FROM events WHERE run = ?1")?
+        .query_row([run as i64], |row| row.get(0))?;
+    Ok(unsigned(newest))
 }
 
 /// The stage an event speaks of, and how far it is.

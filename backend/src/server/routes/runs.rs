@@ -13,7 +13,7 @@ use gnnxml_shared::api::{
     ErrorBody, ErrorCode, ModelSummary, PublishRun, Run, RunList, StartRun, StoredEvent,
 };
 use serde::Deserialize;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::{self, error::RecvError};
 
 use crate::runs::{LiveEvent, Store, StoreError};
 use crate::server::AppState;
@@ -222,46 +222,55 @@ pub(in crate::server) async fn events(
     headers: HeaderMap,
 ) -> Answer<Sse<impl Stream<Item = Result<Event, Infallible>> + use<>>> {
     let id = run_id(&id)?;
-    let row = state.store().call(move |store| store.run(id)).await;
-    row.map_err(|error| fault(error, ErrorCode::Internal))?;
     let after = headers
         .get("last-event-id")
         .and_then(|value| value.to_str().ok()?.trim().parse().ok())
         .or(query.after)
         .unwrap_or(0);
+    // Listening before reading: what is stored in between is heard, and told apart by its id.
+    let live = state.queue().listen(id);
+    let page = read_page(&state, id, after)
+        .await
+        .map_err(|error| fault(error, ErrorCode::Internal))?;
     let keep_alive = KeepAlive::new().interval(Duration::from_secs(15));
-    Ok(Sse::new(event_stream(state, id, after)).keep_alive(keep_alive))
+    Ok(Sse::new(event_stream(state, id, after, live, page)).keep_alive(keep_alive))
+}
+
+/// Stored events behind the last one, and the run as it was before they were read: one that was over then says nothing more.
+type Page = (Run, Vec<StoredEvent>);
+
+async fn read_page(state: &AppState, id: u64, last: u64) -> Result<Page, StoreError> {
+    let page = move |store: &Store| Ok((store.run(id)?.run, store.events(id, last, EVENTS_AT_ONCE)?));
+    state.store().call(page).await
 }
 
 fn event_stream(
     state: AppState,
     id: u64,
     mut last: u64,
+    mut live: broadcast::Receiver<LiveEvent>,
+    mut page: Page,
 ) -> impl Stream<Item = Result<Event, Infallible>> + use<> {
     async_stream::stream! {
         let _counted = Gauge::new(&state.counters().listeners);
         let mut stopping = state.queue().stopping();
-        // Listening before reading: what is stored in between is heard, and told apart by its id.
-        let mut live = state.queue().listen(id);
         'catch_up: loop {
-            loop {
-                let stored = state.store().call(move |store| store.events(id, last, EVENTS_AT_ONCE)).await;
-                let Ok(stored) = stored else { return };
-                let done = stored.len() < EVENTS_AT_ONCE;
-                for event in stored {
-                    last = event.id;
-                    let json = serde_json::to_string(&event).expect("events serialise");
-                    yield Ok(Event::default().id(event.id.to_string()).data(json));
-                }
-                if done { break }
+            let (run, stored) = page;
+            let all = stored.len() < EVENTS_AT_ONCE;
+            for event in stored {
+                last = event.id;
+                let json = serde_json::to_string(&event).expect("events serialise");
+                yield Ok(Event::default().id(event.id.to_string()).data(json));
             }
-            let Ok(row) = state.store().call(move |store| store.run(id)).await else { return };
-            if row.run.status.is_over() {
-                let newest = state.store().call(move |store| store.events(id, last, 1)).await;
-                if newest.is_ok_and(|events| !events.is_empty()) { continue 'catch_up }
-                let json = serde_json::to_string(&row.run).expect("runs serialise");
+            if all && run.status.is_over() {
+                let json = serde_json::to_string(&run).expect("runs serialise");
                 yield Ok(Event::default().event("end").data(json));
                 return;
+            }
+            if !all {
+                let Ok(next) = read_page(&state, id, last).await else { return };
+                page = next;
+                continue 'catch_up;
             }
             loop {
                 let heard = tokio::select! {
@@ -274,14 +283,20 @@ fn event_stream(
                         last = id;
                         yield Ok(Event::default().id(id.to_string()).data(&*json));
                     }
+                    Ok(LiveEvent::Over { newest, json }) if newest == last => {
+                        yield Ok(Event::default().event("end").data(&*json));
+                        return;
+                    }
                     // A gap, or too slow: the database has everything.
-                    Ok(LiveEvent::Stored { .. } | LiveEvent::Over) | Err(RecvError::Lagged(_)) => continue 'catch_up,
+                    Ok(LiveEvent::Stored { .. } | LiveEvent::Over { .. }) | Err(RecvError::Lagged(_)) => break,
                     Err(RecvError::Closed) => {
                         live = state.queue().listen(id);
-                        continue 'catch_up;
+                        break;
                     }
                 }
             }
+            let Ok(next) = read_page(&state, id, last).await else { return };
+            page = next;
         }
     }
 }
