@@ -13,6 +13,7 @@ const WASM_ONLY: [&str; 2] = ["gnnxml-frontend", "gnnxml-worker"];
 pub(crate) fn run() -> Result<()> {
     setup::everything()?;
     steps::cargo(&["fmt", "--all", "--check"])?;
+    licences::check()?;
     web::build(true)?;
     steps::cargo(&native("test", &["--no-run"]))?;
     let program = steps::target_dir().join("debug").join("gnnxml");

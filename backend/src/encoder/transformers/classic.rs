@@ -109,7 +109,7 @@ pub(super) fn bert(
     let positions = settings.number("max_position_embeddings", 1 << 20)?;
     // RoBERTa counts from one past the number of its padding token.
     let first = if roberta {
-        settings.from_zero("pad_token_id", 1)? + 1
+        settings.zero_or_more("pad_token_id", 1)? + 1
     } else {
         0
     };

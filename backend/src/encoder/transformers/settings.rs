@@ -64,7 +64,7 @@ impl Settings {
     }
 
     /// A whole number that may be 0, with a value for files that leave it out.
-    pub(super) fn from_zero(&self, name: &str, otherwise: usize) -> Result<usize, EncoderError> {
+    pub(super) fn zero_or_more(&self, name: &str, otherwise: usize) -> Result<usize, EncoderError> {
         let value = &self.json[name];
         if value.is_null() {
             return Ok(otherwise);

@@ -160,7 +160,7 @@ fn nothing_gives_a_zero_vector_and_marks_spelled_out_are_text() {
             .unwrap();
         let plain = model.token_numbers(&["the tide turned"]).unwrap();
         let count = |ids: &[u32], id: u32| ids.iter().filter(|other| **other == id).count();
-        for piece in model.pieces.windows(&["a"], 64).unwrap()[0].pieces.iter() {
+        for piece in &model.pieces.windows(&["a"], 64).unwrap()[0].pieces {
             let spelled = model.token_numbers(&["a"]).unwrap();
             if count(&spelled[0], piece.id) == 1 && count(&plain[0], piece.id) == 1 {
                 assert_eq!(
