@@ -112,11 +112,17 @@ impl LabelClusters {
                     })
                     .collect();
                 scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-                scored
-                    .iter()
-                    .take(TERMS)
-                    .map(|&(_, column)| word(column))
-                    .collect()
+                let mut words: Vec<String> = Vec::with_capacity(TERMS);
+                for word in scored.iter().map(|&(_, column)| word(column)) {
+                    // A word of the lead stands out in the rest of the text, too.
+                    if !words.contains(&word) {
+                        words.push(word);
+                    }
+                    if words.len() == TERMS {
+                        break;
+                    }
+                }
+                words
             })
             .collect()
     }

@@ -20,6 +20,12 @@ pub struct TrainConfig {
     /// Pairs of words are terms too when documents have fewer words than this on average; 0 leaves it to `words.bigrams`.
     #[serde(default)]
     pub pair_words_below: usize,
+    /// This share of an average document is its lead, whose words are terms of their own, unless `words.lead` says how long it is.
+    #[serde(default)]
+    pub lead_share: f64,
+    /// Bytes of the lead at most.
+    #[serde(default)]
+    pub lead_at_most: usize,
     #[serde(default)]
     pub keygraph: keygraph::Options,
     pub encoder: EncoderSettings,
@@ -264,6 +270,9 @@ impl TrainConfig {
         if self.ranker.max_iterations == 0 {
             return wrong("ranker.max_iterations", "0".into(), "at least 1");
         }
+        if !(0.0..=1.0).contains(&self.lead_share) {
+            return wrong("lead_share", self.lead_share.to_string(), "a share from 0 to 1");
+        }
         if self.score.clusters == 0 {
             return wrong("score.clusters", "0".into(), "at least 1");
         }
@@ -318,7 +327,7 @@ mod tests {
     fn a_setting_out_of_range_is_refused_with_its_value() {
         let text = preset("fast")
             .unwrap()
-            .replace("hold_out = 0.06", "hold_out = 1.5");
+            .replace("hold_out = 0.13", "hold_out = 1.5");
         let message = TrainConfig::parse("mine.toml", &text).unwrap_err().to_string();
         assert!(message.contains("1.5"), "{message}");
     }

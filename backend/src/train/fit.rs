@@ -101,22 +101,21 @@ fn contenders(held_out: &[HeldOut], frequencies: &LabelFrequencies) -> Vec<Conte
         .collect()
 }
 
-/// Coordinate search over the five weights, from the middle of their ranges, twice around.
+/// Where the search begins: exponents of cluster and label, lift, γ, weight of the neighbours.
+const STARTS: [[f32; 5]; 3] = [
+    [0.2, 0.4, 0.25, 0.15, 0.3],
+    [0.0, 0.4, 0.25, 0.15, 0.1],
+    [0.1, 0.6, 0.75, 0.1, 0.2],
+];
+/// Rounds of one search at most.
+const ROUNDS: usize = 4;
+
+/// Coordinate search over the five weights, around and around until nothing gets better, from several starts.
 ///
 /// The goal is not smooth (it counts hits), has five coordinates and costs milliseconds: a grid a coordinate is enough,
 /// and the same for every machine.
 fn search(score: &mut Score, contests: &[Contest], frequencies: &LabelFrequencies, settings: &ScoreSettings) {
-    (
-        score.cluster_exponent,
-        score.label_exponent,
-        score.lift,
-        score.gamma,
-    ) = (0.2, 0.4, 0.25, 0.15);
     let with_neighbours = settings.remembered_words > 0;
-    score.neighbours = if with_neighbours { 0.3 } else { 0.0 };
-    if let Some(gamma) = settings.gamma {
-        score.gamma = gamma;
-    }
     let grids: [&[f32]; 5] = [
         &[0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0],
         &[0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 1.0],
@@ -124,29 +123,59 @@ fn search(score: &mut Score, contests: &[Contest], frequencies: &LabelFrequencie
         &[0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3],
         &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0],
     ];
-    for _round in 0..2 {
-        for (coordinate, grid) in grids.iter().enumerate() {
-            if (coordinate == 3 && settings.gamma.is_some()) || (coordinate == 4 && !with_neighbours) {
-                continue;
-            }
-            let tried: Vec<(f64, Score)> = grid
-                .par_iter()
-                .map(|&value| {
-                    let mut tried = score.clone();
-                    match coordinate {
-                        0 => tried.cluster_exponent = value,
-                        1 => tried.label_exponent = value,
-                        2 => tried.lift = value,
-                        3 => tried.gamma = value,
-                        _ => tried.neighbours = value,
+    let worth = |tried: &Score| goal(tried, contests, frequencies, settings.tail_emphasis);
+    let mut best: Option<(f64, [f32; 5])> = None;
+    for mut weights in STARTS {
+        if !with_neighbours {
+            weights[4] = 0.0;
+        }
+        if let Some(gamma) = settings.gamma {
+            weights[3] = gamma;
+        }
+        let mut reached = worth(&with_weights(score, weights));
+        for _round in 0..ROUNDS {
+            let before = reached;
+            for (coordinate, grid) in grids.iter().enumerate() {
+                if (coordinate == 3 && settings.gamma.is_some()) || (coordinate == 4 && !with_neighbours) {
+                    continue;
+                }
+                let tried: Vec<(f64, f32)> = grid
+                    .par_iter()
+                    .map(|&value| {
+                        let mut tried = weights;
+                        tried[coordinate] = value;
+                        (worth(&with_weights(score, tried)), value)
+                    })
+                    .collect();
+                for (worth, value) in tried {
+                    if worth > reached {
+                        (reached, weights[coordinate]) = (worth, value);
                     }
-                    (goal(&tried, contests, frequencies, settings.tail_emphasis), tried)
-                })
-                .collect();
-            if let Some((_, best)) = tried.into_iter().reduce(|a, b| if b.0 > a.0 { b } else { a }) {
-                *score = best;
+                }
+            }
+            if reached <= before {
+                break;
             }
         }
+        if best.is_none_or(|(most, _)| reached > most) {
+            best = Some((reached, weights));
+        }
+    }
+    if let Some((_, weights)) = best {
+        *score = with_weights(score, weights);
+    }
+}
+
+/// The score with the five weights that are searched, in the order of [`STARTS`].
+fn with_weights(score: &Score, weights: [f32; 5]) -> Score {
+    let [cluster_exponent, label_exponent, lift, gamma, neighbours] = weights;
+    Score {
+        cluster_exponent,
+        label_exponent,
+        lift,
+        gamma,
+        neighbours,
+        ..score.clone()
     }
 }
 

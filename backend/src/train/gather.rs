@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use gnnxml_shared::features::{SparseVector, TfIdf, TfIdfBuilder, TransformScratch};
+use gnnxml_shared::features::{SparseVector, TfIdf, TfIdfBuilder, TfIdfOptions, TransformScratch};
 use gnnxml_shared::keygraph::{EntityLexicon, EntityLexiconBuilder};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
@@ -34,14 +34,23 @@ pub struct Gathered {
 /// Documents whose length says how long the corpus' texts are.
 const LENGTH_SAMPLE: usize = 1000;
 
-/// Words a document, over the first documents of the corpus.
-fn mean_words(source: &CorpusSource) -> Result<f64, TrainError> {
-    let (mut words, mut documents) = (0, 0);
+/// What counts as a term in texts of the corpus' length, which its first documents tell.
+fn term_options(source: &CorpusSource, config: &TrainConfig) -> Result<TfIdfOptions, TrainError> {
+    let (mut words, mut bytes, mut documents) = (0, 0, 0);
     for document in source.open()?.take(LENGTH_SAMPLE) {
-        words += document?.text.split_whitespace().count();
+        let text = document?.text;
+        words += text.split_whitespace().count();
+        bytes += text.len();
         documents += 1;
     }
-    Ok(words as f64 / f64::from(documents.max(1)))
+    let documents = documents.max(1);
+    let mut options = config.words.clone();
+    options.bigrams = options.bigrams || words < config.pair_words_below * documents;
+    if options.lead == 0 {
+        let share = (bytes as f64 / documents as f64 * config.lead_share) as usize;
+        options.lead = share.min(config.lead_at_most);
+    }
+    Ok(options)
 }
 
 /// Reads the corpus.
@@ -53,8 +62,7 @@ pub fn gather(
 ) -> Result<Gathered, TrainError> {
     let (seen, kept_bytes, too_large) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let language = config.text_language();
-    let mut terms = config.words.clone();
-    terms.bigrams = terms.bigrams || mean_words(source)? < config.pair_words_below as f64;
+    let terms = term_options(source, config)?;
     let mut reader = source.open()?;
     let states = for_each_document(
         &mut reader,

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use gnnxml_shared::api::{Stage, TrainEvent};
+use gnnxml_shared::features::words_of_term;
 use gnnxml_shared::metrics::{Evaluation, EvaluationOptions, LabelFrequencies, Propensity};
 use gnnxml_shared::model::neighbours::{self, Neighbours, Remembered};
 use gnnxml_shared::model::score::{Score, log_sigmoid};
@@ -266,7 +267,11 @@ fn cluster(
         ..config.clusters.clone()
     };
     let clusters = cluster_labels(&incidence, LabelVectors::Sparse(vectors.clone()), &options)?;
-    let vocabulary: Vec<String> = gathered.tfidf.terms().map(str::to_owned).collect();
+    let vocabulary: Vec<String> = gathered
+        .tfidf
+        .terms()
+        .map(|term| words_of_term(term).to_owned())
+        .collect();
     Ok(clusters.name(
         &gathered.label_names,
         Some(LabelTerms {

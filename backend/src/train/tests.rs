@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use gnnxml_shared::api::{Stage, TrainEvent};
+use gnnxml_shared::features::words_of_term;
 use gnnxml_shared::model::tagger::FinishOptions;
 
 use super::*;
@@ -286,7 +287,7 @@ fn a_label_without_documents_is_found_by_its_name() {
         .find_map(|text| {
             let words = model.tagger.tfidf.transform(&text);
             let heaviest = (0..words.len()).max_by(|&a, &b| words.values[a].total_cmp(&words.values[b]))?;
-            let word = model.tagger.tfidf.term(words.indices[heaviest]).to_owned();
+            let word = words_of_term(model.tagger.tfidf.term(words.indices[heaviest])).to_owned();
             Some((format!("{word} {word}-watching"), text))
         })
         .unwrap();

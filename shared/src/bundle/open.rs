@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::manifest::{Manifest, PartRef};
 use super::{BundleError, encoders, parts};
 use crate::api::TagResponse;
+use crate::features::words_of_term;
 use crate::keygraph;
 use crate::model::encoder::SentenceEncoder;
 use crate::model::matcher::MatcherError;
@@ -263,12 +264,14 @@ impl Bundle {
         let mut words = ranker.map(|ranker| ranker.words).unwrap_or_default();
         words.retain(|&(_, weight)| weight > 0.0);
         words.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        words.truncate(most);
-        let name = |term: u32| self.tagger.tfidf.term(term).to_owned();
-        words
-            .into_iter()
-            .map(|(term, weight)| (name(term), weight))
-            .collect()
+        let mut telling: Vec<(String, f32)> = Vec::new();
+        for (term, weight) in words {
+            let word = words_of_term(self.tagger.tfidf.term(term));
+            if telling.len() < most && telling.iter().all(|(known, _)| known != word) {
+                telling.push((word.to_owned(), weight));
+            }
+        }
+        telling
     }
 
     /// Shards that hold rankers of these clusters and were not brought yet, by number.

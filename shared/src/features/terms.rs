@@ -7,12 +7,28 @@ use super::tfidf::TfIdfOptions;
 /// Words longer than this many bytes are no terms: sequences, encodings, noise.
 const LONGEST_WORD: usize = 128;
 
+/// What a term of the lead begins with; no word does.
+pub(super) const LEAD: char = '^';
+
+/// The word or the words of a term: those of a lead term without its mark.
+pub fn words_of_term(term: &str) -> &str {
+    term.strip_prefix(LEAD).unwrap_or(term)
+}
+
+/// Whether a term says that its word stands in the lead.
+pub fn is_lead_term(term: &str) -> bool {
+    term.starts_with(LEAD)
+}
+
 /// Turns a text into terms, the same way while learning and while tagging.
 #[derive(Debug)]
 pub(super) struct Analyzer {
     language: Language,
     stop_words: bool,
     bigrams: bool,
+    /// Bytes of the text's lead.
+    lead: usize,
+    lead_bigrams: bool,
     stemmer: Option<Stemmer>,
 }
 
@@ -22,6 +38,8 @@ pub(super) struct TermBuffers {
     word: String,
     /// `previous current`, with a blank between.
     pair: String,
+    /// [`LEAD`] and a term of the lead.
+    lead: String,
 }
 
 impl Analyzer {
@@ -30,6 +48,8 @@ impl Analyzer {
             language,
             stop_words: options.stop_words,
             bigrams: options.bigrams,
+            lead: options.lead,
+            lead_bigrams: options.lead_bigrams,
             stemmer: options.stem.then(|| Stemmer::new(language)),
         }
     }
@@ -39,6 +59,11 @@ impl Analyzer {
         self.terms_of_words(text, words(text), buffers, each);
     }
 
+    /// [`terms`](Self::terms) of a sentence or keyword that was cut out of its text: it has no lead.
+    pub(super) fn terms_of_part(&self, part: &str, buffers: &mut TermBuffers, each: impl FnMut(&str, Span)) {
+        self.analyse(part, words(part), 0, buffers, each);
+    }
+
     /// [`terms`](Self::terms) over words that were found before.
     ///
     /// Words of one character are no terms. Stop words are left out first, so that a bigram may span them.
@@ -46,6 +71,17 @@ impl Analyzer {
         &self,
         text: &str,
         words: impl IntoIterator<Item = Span>,
+        buffers: &mut TermBuffers,
+        each: impl FnMut(&str, Span),
+    ) {
+        self.analyse(text, words, self.lead, buffers, each);
+    }
+
+    fn analyse(
+        &self,
+        text: &str,
+        words: impl IntoIterator<Item = Span>,
+        lead: usize,
         buffers: &mut TermBuffers,
         mut each: impl FnMut(&str, Span),
     ) {
@@ -79,7 +115,14 @@ impl Analyzer {
                 None => folded,
             };
             each(term, span);
-            if self.bigrams {
+            let leads = span.start < lead;
+            if leads {
+                buffers.lead.clear();
+                buffers.lead.push(LEAD);
+                buffers.lead.push_str(term);
+                each(&buffers.lead, span);
+            }
+            if self.bigrams || (leads && self.lead_bigrams) {
                 if buffers.pair.is_empty() {
                     buffers.pair.push_str(term);
                 } else {

@@ -115,6 +115,35 @@ fn single_ideographs_are_terms() {
 }
 
 #[test]
+fn words_of_the_lead_are_terms_of_their_own() {
+    let options = TfIdfOptions {
+        lead: "Freedom of movement".len(),
+        ..every_term()
+    };
+    let text = "Freedom of movement: workers have freedom.";
+    let tfidf = learned(options.clone(), &[text]);
+    assert_eq!(
+        tfidf.terms().collect::<Vec<_>>(),
+        ["^freedom", "^movement", "freedom", "movement", "workers"]
+    );
+    let (vector, spans) = tfidf.transform_with_spans(text);
+    assert_eq!(vector.indices, [0, 1, 2, 3, 4]);
+    assert_eq!((spans[0].len(), spans[2].len()), (1, 2));
+    // A sentence that was cut out of a text does not know where it stood.
+    assert_eq!(tfidf.transform_part("Freedom of movement").indices, [2, 3]);
+    let pairs = learned(
+        TfIdfOptions {
+            lead_bigrams: true,
+            ..options
+        },
+        &[text],
+    );
+    assert!(pairs.index_of("freedom movement").is_some());
+    assert_eq!(pairs.index_of("workers freedom"), None);
+    assert_eq!(words_of_term("^freedom"), "freedom");
+}
+
+#[test]
 fn bigrams_reach_over_stop_words() {
     let options = TfIdfOptions {
         bigrams: true,
@@ -265,7 +294,11 @@ proptest! {
 
     #[test]
     fn no_text_breaks_it(text in "\\PC*") {
-        for options in [every_term(), TfIdfOptions { bigrams: true, stem: true, ..every_term() }] {
+        for options in [
+            every_term(),
+            TfIdfOptions { bigrams: true, stem: true, ..every_term() },
+            TfIdfOptions { lead: 9, lead_bigrams: true, ..every_term() },
+        ] {
             let tfidf = learned(options, &[&text]);
             let (vector, spans) = tfidf.transform_with_spans(&text);
             prop_assert_eq!(vector.len(), spans.len());

@@ -25,6 +25,10 @@ pub struct TfIdfOptions {
     pub bigrams: bool,
     /// Stems instead of words.
     pub stem: bool,
+    /// Words within that many first bytes of a text, where its title stands, are terms of their own besides.
+    pub lead: usize,
+    /// Pairs of neighbouring words of the lead, too.
+    pub lead_bigrams: bool,
 }
 
 impl Default for TfIdfOptions {
@@ -37,6 +41,8 @@ impl Default for TfIdfOptions {
             stop_words: true,
             bigrams: false,
             stem: false,
+            lead: 0,
+            lead_bigrams: false,
         }
     }
 }
@@ -126,7 +132,7 @@ impl TfIdf {
     ) -> Self {
         // A stop word is not in the vocabulary: looking it up costs no more than asking whether it is one. Only
         // bigrams, which reach over stop words, and stems, which a stop word may share, must ask.
-        let ask = options.bigrams || options.stem;
+        let ask = options.bigrams || options.stem || options.lead_bigrams;
         let checks = TfIdfOptions {
             stop_words: options.stop_words && ask,
             ..options.clone()
@@ -242,6 +248,16 @@ impl TfIdf {
         self.analyzer
             .terms(text, buffers, |term, _| found.extend(self.table.get(term)));
         self.weigh(found)
+    }
+
+    /// [`transform`](Self::transform) of a sentence or keyword that was cut out of its text: it has no lead.
+    pub fn transform_part(&self, part: &str) -> SparseVector {
+        let mut found = Vec::new();
+        self.analyzer
+            .terms_of_part(part, &mut TermBuffers::default(), |term, _| {
+                found.extend(self.table.get(term));
+            });
+        self.weigh(&mut found)
     }
 
     /// [`transform`](Self::transform) of words that were found before, such as those of one or several sentences.

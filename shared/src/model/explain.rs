@@ -13,6 +13,7 @@ use super::ranker::ClusterRankers;
 use super::score::log_sigmoid;
 use super::tagger::{Candidate, Prepared, Tagger};
 use crate::api::{Evidence, SentenceEvidence, VertexEvidence, WordEvidence};
+use crate::features::words_of_term;
 use crate::keygraph::KeyGraph;
 use crate::text::Span;
 
@@ -49,7 +50,7 @@ pub fn evidence(
         .words
         .iter()
         .map(|&(nth, weight)| WordEvidence {
-            text: tagger.tfidf.term(reading.words.indices[nth]).to_owned(),
+            text: words_of_term(tagger.tfidf.term(reading.words.indices[nth])).to_owned(),
             spans: reading
                 .spans
                 .get(nth)
@@ -61,6 +62,7 @@ pub fn evidence(
         })
         .collect();
     let sentences = by_sentence(reading.keygraph.as_ref(), &words);
+    join_leads(&mut words);
     words.sort_by(|a, b| {
         b.weight
             .abs()
@@ -86,6 +88,18 @@ pub fn evidence(
         sentences,
         vertices: by_vertex(tagger, prepared, candidate.cluster),
     }
+}
+
+/// A word and the same word in the lead are one to whoever reads the text.
+fn join_leads(words: &mut Vec<WordEvidence>) {
+    words.sort_by(|a, b| a.text.cmp(&b.text).then(b.spans.len().cmp(&a.spans.len())));
+    words.dedup_by(|lead, word| {
+        let same = lead.text == word.text;
+        if same {
+            word.weight += lead.weight;
+        }
+        same
+    });
 }
 
 /// Each word's weight spread evenly over the places where it stands, summed by sentence, strongest first.

@@ -408,7 +408,7 @@ impl SentenceEncoder for LsaSentences {
             .iter()
             .zip(vectors.chunks_exact_mut(self.lsa.dims().max(1)))
         {
-            self.lsa.project(&self.tfidf.transform(sentence), vector);
+            self.lsa.project(&self.tfidf.transform_part(sentence), vector);
         }
         vectors
     }
@@ -423,7 +423,7 @@ pub fn keyword_graph(
     words: &SparseVector,
 ) -> Result<GraphInput<'static>, MatcherError> {
     GraphInput::from_keygraph(graph, sentence_vectors, config, words, |keyword, rows| {
-        rows.extend(tfidf.transform(keyword).indices);
+        rows.extend(tfidf.transform_part(keyword).indices);
     })
 }
 
