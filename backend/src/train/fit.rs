@@ -38,6 +38,19 @@ pub struct HeldOut {
     pub truth: Vec<u32>,
 }
 
+impl HeldOut {
+    /// The candidates of clusters that are looked into with that [`Score::cluster_floor`].
+    pub fn asked(&self, floor: Option<f32>) -> impl Iterator<Item = &Outcome> {
+        let most = self
+            .outcomes
+            .iter()
+            .map(|o| o.log_cluster)
+            .fold(f32::MIN, f32::max);
+        let floor = floor.unwrap_or(f32::MIN).min(most);
+        self.outcomes.iter().filter(move |o| o.log_cluster >= floor)
+    }
+}
+
 /// Candidates of a document that can come first under any mixture.
 const CONTENDERS: usize = 64;
 /// Knots of an isotonic calibration.
@@ -62,11 +75,18 @@ pub fn fit(
         let margins: Vec<(f32, bool)> = outcomes().map(|o| (o.margin, o.truth)).collect();
         score.margin = platt::fit(&margins);
     }
-    let contenders = contenders(held_out, frequencies);
-    search(&mut score, &contenders, frequencies, settings);
+    search(
+        &mut score,
+        &contenders(held_out, frequencies, None),
+        frequencies,
+        settings,
+    );
+    score.cluster_floor = highest_floor(&score, held_out, frequencies, settings);
 
     let prior = |label: u32| frequencies.inverse_propensity(label).ln() as f32;
-    let mut scored: Vec<(f32, bool)> = outcomes()
+    let mut scored: Vec<(f32, bool)> = held_out
+        .iter()
+        .flat_map(|document| document.asked(score.cluster_floor))
         .map(|o| (score.log_score(o.signs(prior(o.label))), o.truth))
         .collect();
     score.calibration = match settings.calibration {
@@ -84,12 +104,12 @@ struct Contest {
     truth: Vec<u32>,
 }
 
-fn contenders(held_out: &[HeldOut], frequencies: &LabelFrequencies) -> Vec<Contest> {
+fn contenders(held_out: &[HeldOut], frequencies: &LabelFrequencies, floor: Option<f32>) -> Vec<Contest> {
     held_out
         .iter()
         .filter(|document| !document.truth.is_empty())
         .map(|document| {
-            let mut outcomes = document.outcomes.clone();
+            let mut outcomes: Vec<Outcome> = document.asked(floor).copied().collect();
             outcomes.sort_by(|a, b| b.margin.total_cmp(&a.margin).then(a.label.cmp(&b.label)));
             outcomes.truncate(CONTENDERS);
             let prior = |label| frequencies.inverse_propensity(label).ln() as f32;
@@ -164,6 +184,28 @@ fn search(score: &mut Score, contests: &[Contest], frequencies: &LabelFrequencie
     if let Some((_, weights)) = best {
         *score = with_weights(score, weights);
     }
+}
+
+/// ln p(z) below which a cluster may be passed over, highest first.
+const FLOORS: [f32; 12] = [
+    -2.5, -3.0, -3.5, -4.0, -4.5, -5.0, -5.5, -6.0, -7.0, -8.0, -9.0, -10.0,
+];
+/// What passing over clusters may cost of the [`goal`]: a fiftieth of a point.
+const FLOOR_COST: f64 = 2e-4;
+
+/// The highest floor that costs next to nothing: a text of one plain subject asks three clusters instead of fifteen.
+fn highest_floor(
+    score: &Score,
+    held_out: &[HeldOut],
+    frequencies: &LabelFrequencies,
+    settings: &ScoreSettings,
+) -> Option<f32> {
+    let worth = |floor| {
+        let contests = contenders(held_out, frequencies, floor);
+        goal(score, &contests, frequencies, settings.tail_emphasis)
+    };
+    let enough = worth(None) - FLOOR_COST;
+    FLOORS.into_iter().find(|&floor| worth(Some(floor)) >= enough)
 }
 
 /// The score with the five weights that are searched, in the order of [`STARTS`].

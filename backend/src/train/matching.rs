@@ -3,7 +3,8 @@
 use gnnxml_shared::api::{Stage, TrainEvent};
 use gnnxml_shared::model::ranker::ClusterRankers;
 use gnnxml_shared::model::score::log_sigmoid;
-use gnnxml_shared::model::tagger::{ClusterMatcher, strongest};
+use gnnxml_shared::model::score::strongest;
+use gnnxml_shared::model::tagger::ClusterMatcher;
 use rayon::prelude::*;
 
 use super::codec::{PartError, PartReader, PartWriter};

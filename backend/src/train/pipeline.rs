@@ -10,7 +10,7 @@ use gnnxml_shared::api::{Stage, TrainEvent};
 use gnnxml_shared::features::words_of_term;
 use gnnxml_shared::metrics::{Evaluation, EvaluationOptions, LabelFrequencies, Propensity};
 use gnnxml_shared::model::neighbours::{self, Neighbours, Remembered};
-use gnnxml_shared::model::score::{Score, log_sigmoid};
+use gnnxml_shared::model::score::{Score, log_sigmoid, strongest};
 use gnnxml_shared::model::tagger::{LsaSentences, TagLabel, Tagger};
 use rayon::prelude::*;
 
@@ -307,7 +307,7 @@ fn calibrate(
             let embedding = encoded.embedding(document);
             let votes = (near.as_ref()).map_or_else(Vec::new, |near| near.votes(words));
             let mut outcomes = Vec::new();
-            for cluster in gnnxml_shared::model::tagger::strongest(log_odds, config.score.clusters) {
+            for cluster in strongest(log_odds, config.score.clusters) {
                 let rankers = &ranked.first[cluster as usize];
                 let log_cluster = log_sigmoid(log_odds[cluster as usize]);
                 for (&label, margin) in rankers.labels().iter().zip(rankers.margins(words, embedding)) {
@@ -337,7 +337,8 @@ fn calibrate(
     };
     let mut evaluation = Evaluation::new(Arc::clone(frequencies), options);
     for document in &held {
-        let mut scored: Vec<(f32, u32)> = (document.outcomes.iter())
+        let mut scored: Vec<(f32, u32)> = document
+            .asked(score.cluster_floor)
             .map(|o| {
                 let prior = frequencies.inverse_propensity(o.label).ln() as f32;
                 (score.log_score(o.signs(prior)), o.label)

@@ -98,6 +98,22 @@ impl Calibration {
     }
 }
 
+/// The `count` clusters of highest log-odds, best first, ties by number.
+pub fn strongest(log_odds: &[f32], count: usize) -> Vec<u32> {
+    let mut clusters: Vec<u32> = (0..log_odds.len() as u32).collect();
+    let better = |a: &u32, b: &u32| {
+        log_odds[*b as usize]
+            .total_cmp(&log_odds[*a as usize])
+            .then(a.cmp(b))
+    };
+    if count < clusters.len() {
+        clusters.select_nth_unstable_by(count, better);
+        clusters.truncate(count);
+    }
+    clusters.sort_unstable_by(better);
+    clusters
+}
+
 /// What a model knows about one label and a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Signs {
@@ -128,8 +144,11 @@ pub struct Score {
     pub neighbours: f32,
     /// γ.
     pub gamma: f32,
-    /// B: how many clusters are looked into.
+    /// B: how many clusters are looked into at most.
     pub clusters: usize,
+    /// Clusters with a lower ln p(z=k|x) are not looked into, but for the most probable one.
+    #[serde(default)]
+    pub cluster_floor: Option<f32>,
     pub calibration: Calibration,
     /// The probability at which keeping a tag gives the best F1.
     pub cutoff: f32,
@@ -145,6 +164,7 @@ impl Default for Score {
             neighbours: 0.0,
             gamma: 0.0,
             clusters: 10,
+            cluster_floor: None,
             calibration: Calibration::Platt(Sigmoid::PLAIN),
             cutoff: 0.5,
         }
@@ -152,6 +172,16 @@ impl Default for Score {
 }
 
 impl Score {
+    /// The clusters a text is looked for in, most probable first, ties by number.
+    pub fn asked(&self, cluster_log_odds: &[f32]) -> Vec<u32> {
+        let mut clusters = strongest(cluster_log_odds, self.clusters);
+        if let Some(floor) = self.cluster_floor {
+            let above = |&cluster: &u32| log_sigmoid(cluster_log_odds[cluster as usize]) >= floor;
+            clusters.truncate(clusters.partition_point(above).max(1));
+        }
+        clusters
+    }
+
     /// s.
     pub fn log_score(&self, signs: Signs) -> f32 {
         let t = self.margin.log_odds(signs.margin)

@@ -258,7 +258,7 @@ impl Tagger {
             Vec::new()
         };
         let cluster_log_odds = self.matcher.log_odds(&reading.words, graph_logits);
-        let needed = strongest(&cluster_log_odds, self.score.clusters);
+        let needed = self.score.asked(&cluster_log_odds);
         let votes = (self.neighbours.as_ref()).map_or_else(Vec::new, |all| all.votes(&reading.words));
         Prepared {
             reading,
@@ -448,12 +448,4 @@ pub fn document_vector(sentence_vectors: &[f32], dims: usize, weight: f32) -> Ve
         }
     }
     sum
-}
-
-/// The `count` clusters of highest log-odds, best first, ties by number.
-pub fn strongest(log_odds: &[f32], count: usize) -> Vec<u32> {
-    let mut clusters: Vec<u32> = (0..log_odds.len() as u32).collect();
-    clusters.sort_by(|&a, &b| log_odds[b as usize].total_cmp(&log_odds[a as usize]));
-    clusters.truncate(count);
-    clusters
 }
