@@ -1,15 +1,17 @@
 //! `gnnxml evaluate`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::data::{CorpusSource, IdFilter, available_threads};
+use crate::evaluate::{Fetched, evaluate, evaluate_bundle};
+use crate::server::TaggingEngine;
 use crate::train::Model;
 use gnnxml_shared::metrics::EvaluationReport;
 
 /// Arguments of `gnnxml evaluate`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Model directory
+    /// Model directory, or the folder of an exported bundle
     #[arg(long)]
     model: PathBuf,
     /// Labelled corpus
@@ -30,7 +32,6 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args) -> anyhow::Result<()> {
-    let model = Model::load(&args.model)?;
     let mut source = CorpusSource::detect(&args.corpus)?
         .skip_bad(args.skip_bad)
         .keep_repeated_ids();
@@ -38,18 +39,36 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         source = source.only(IdFilter::from_file(ids)?);
     }
     let threads = args.threads.unwrap_or_else(available_threads).max(1);
-    let report = crate::evaluate::evaluate(&model, &source, threads)?;
-    if args.json {
-        println!("{}", json(&report));
+    let (report, fetched) = if is_bundle(&args.model) {
+        let (report, fetched) = evaluate_bundle(&TaggingEngine::load(&args.model)?, &source, threads)?;
+        (report, Some(fetched))
     } else {
-        table(&report);
+        (evaluate(&Model::load(&args.model)?, &source, threads)?, None)
+    };
+    if args.json {
+        println!("{}", json(&report, fetched));
+    } else {
+        table(&report, fetched);
     }
     Ok(())
 }
 
+/// A bundle's manifest lists shards; a model directory's does not.
+fn is_bundle(folder: &Path) -> bool {
+    std::fs::read(folder.join("manifest.json"))
+        .ok()
+        .and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok())
+        .is_some_and(|manifest| manifest.get("shards").is_some())
+}
+
 /// The figures at the top level, by name; counts, buckets and calibration beside them.
-fn json(report: &EvaluationReport) -> serde_json::Value {
+fn json(report: &EvaluationReport, fetched: Option<Fetched>) -> serde_json::Value {
     let mut object = serde_json::Map::new();
+    if let Some(fetched) = fetched {
+        object.insert("clusters_asked".into(), fetched.clusters.into());
+        object.insert("shard_bytes_mean".into(), fetched.mean_bytes.into());
+        object.insert("shard_bytes_most".into(), fetched.most_bytes.into());
+    }
     object.insert("documents".into(), report.documents.into());
     object.insert(
         "documents_without_labels".into(),
@@ -66,8 +85,16 @@ fn json(report: &EvaluationReport) -> serde_json::Value {
     object.into()
 }
 
-fn table(report: &EvaluationReport) {
+fn table(report: &EvaluationReport, fetched: Option<Fetched>) {
     println!("{} documents scored", report.documents);
+    if let Some(fetched) = fetched {
+        println!(
+            "a document asks {:.1} clusters, in shards of {:.2} MB; {:.2} MB at most",
+            fetched.clusters,
+            fetched.mean_bytes / 1e6,
+            fetched.most_bytes as f64 / 1e6
+        );
+    }
     if report.documents_without_labels > 0 {
         println!(
             "{} left out: none of their labels is known to the model",

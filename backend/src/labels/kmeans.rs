@@ -132,7 +132,7 @@ pub(super) fn mini_batch(
 }
 
 /// A full pass that lowers the inertia by less than this share is the last.
-const SETTLED: f64 = 5e-3;
+const SETTLED: f64 = 1e-2;
 /// Mini-batches without a better running inertia before they stop.
 const PATIENCE: usize = 6;
 

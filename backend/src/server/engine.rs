@@ -12,7 +12,7 @@ use gnnxml_shared::api::{
 use gnnxml_shared::bundle::{Bundle, BundleError, Manifest, Opening};
 use gnnxml_shared::keygraph::{EntityLexicon, KeyGraph, Options};
 use gnnxml_shared::model::matcher::MatcherError;
-use gnnxml_shared::model::tagger::{FinishOptions, ReadOptions};
+use gnnxml_shared::model::tagger::{FinishOptions, ReadOptions, Tagger};
 use gnnxml_shared::text::Language;
 
 use crate::export::CLUSTERS;
@@ -78,6 +78,16 @@ impl TaggingEngine {
     /// What the bundle says about itself.
     pub fn manifest(&self) -> &Manifest {
         self.bundle.manifest()
+    }
+
+    /// Everything but the rankers.
+    pub fn tagger(&self) -> &Tagger {
+        self.bundle.tagger()
+    }
+
+    /// Bytes of rankers a page had to fetch for this answer, had it fetched none before.
+    pub fn shard_bytes(&self, answer: &TagResponse) -> u64 {
+        self.bundle.shard_bytes(answer.clusters.iter().map(|c| c.cluster))
     }
 
     /// Figures on validation documents, in percent.

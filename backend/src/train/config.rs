@@ -130,6 +130,9 @@ pub struct ScoreSettings {
     pub hold_out_at_most: usize,
     /// What a point of propensity-scored precision is worth against a point of plain precision.
     pub tail_emphasis: f64,
+    /// Points of the two that passing over improbable clusters may cost, from 0 to 1.
+    #[serde(default)]
+    pub floor_cost: f64,
     pub calibration: CalibrationKind,
     /// Fixes γ instead of fitting it.
     #[serde(default)]

@@ -190,10 +190,8 @@ fn search(score: &mut Score, contests: &[Contest], frequencies: &LabelFrequencie
 const FLOORS: [f32; 12] = [
     -2.5, -3.0, -3.5, -4.0, -4.5, -5.0, -5.5, -6.0, -7.0, -8.0, -9.0, -10.0,
 ];
-/// What passing over clusters may cost of the [`goal`]: a fiftieth of a point.
-const FLOOR_COST: f64 = 2e-4;
 
-/// The highest floor that costs next to nothing: a text of one plain subject asks three clusters instead of fifteen.
+/// The highest floor that costs no more than it may: a text of one plain subject asks three clusters instead of fifteen.
 fn highest_floor(
     score: &Score,
     held_out: &[HeldOut],
@@ -204,7 +202,7 @@ fn highest_floor(
         let contests = contenders(held_out, frequencies, floor);
         goal(score, &contests, frequencies, settings.tail_emphasis)
     };
-    let enough = worth(None) - FLOOR_COST;
+    let enough = worth(None) - settings.floor_cost;
     FLOORS.into_iter().find(|&floor| worth(Some(floor)) >= enough)
 }
 
@@ -348,6 +346,7 @@ mod tests {
             hold_out: 0.1,
             hold_out_at_most: 100,
             tail_emphasis: 0.25,
+            floor_cost: 0.0,
             calibration: CalibrationKind::Isotonic,
             gamma: None,
             remembered_words: 0,

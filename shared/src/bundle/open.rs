@@ -286,6 +286,20 @@ impl Bundle {
         wanted
     }
 
+    /// Bytes of the shards that hold rankers of these clusters: what a page fetches for a text that asks for them.
+    pub fn shard_bytes(&self, clusters: impl IntoIterator<Item = u32>) -> u64 {
+        let mut shards: Vec<usize> = clusters
+            .into_iter()
+            .filter_map(|cluster| *self.shard_of.get(cluster as usize)?)
+            .collect();
+        shards.sort_unstable();
+        shards.dedup();
+        shards
+            .iter()
+            .map(|&shard| self.manifest.shards[shard].part.bytes)
+            .sum()
+    }
+
     /// Takes the bytes of a shard, if they are the ones the manifest promises.
     pub fn bring_shard(&mut self, shard: usize, bytes: &[u8]) -> Result<(), BundleError> {
         let known = self.manifest.shards.get(shard);

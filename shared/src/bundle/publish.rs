@@ -8,8 +8,8 @@ use super::{PageEncoder, PublishError, encoders, parts};
 use crate::model::ranker::ClusterRankers;
 use crate::model::tagger::Tagger;
 
-/// A shard is closed when it has grown to this size: small enough to fetch a few for a text, large enough to
-/// spare requests.
+/// Small clusters share a shard up to this size; a larger one has a shard of its own, so that a text that asks for one
+/// cluster does not fetch another.
 const SHARD_BYTES: usize = 64 << 10;
 
 /// What the manifest says about a model beyond its weights.
@@ -79,22 +79,23 @@ pub fn publish(
         parts.push((part, bytes));
     }
     let mut shards = Vec::new();
-    let mut open: Vec<u32> = Vec::new();
-    let mut bytes = 0;
-    for (cluster, ranker) in rankers.iter().enumerate() {
-        open.push(cluster as u32);
-        bytes += 3 * ranker.weight_count() + ranker.labels().len() * (16 + ranker.dims());
-        if bytes >= SHARD_BYTES || cluster + 1 == rankers.len() {
-            let held: Vec<&ClusterRankers> = open.iter().map(|&cluster| &rankers[cluster as usize]).collect();
-            let content = parts::write_rankers(&held);
-            let part = PartRef::of("rankers", &content);
-            parts.push((part.clone(), content));
-            shards.push(ShardRef {
-                clusters: std::mem::take(&mut open),
-                part,
-            });
-            bytes = 0;
+    let mut next = 0;
+    while next < rankers.len() {
+        let mut bytes = about_bytes(&rankers[next]);
+        let mut end = next + 1;
+        while end < rankers.len() && bytes + about_bytes(&rankers[end]) <= SHARD_BYTES {
+            bytes += about_bytes(&rankers[end]);
+            end += 1;
         }
+        let held: Vec<&ClusterRankers> = rankers[next..end].iter().collect();
+        let content = parts::write_rankers(&held);
+        let part = PartRef::of("rankers", &content);
+        parts.push((part.clone(), content));
+        shards.push(ShardRef {
+            clusters: (next as u32..end as u32).collect(),
+            part,
+        });
+        next = end;
     }
     let manifest = Manifest {
         format: FORMAT.into(),
@@ -113,4 +114,9 @@ pub fn publish(
         shards,
     };
     Ok(Published { manifest, parts })
+}
+
+/// About how many bytes a cluster's rankers take in a shard.
+fn about_bytes(rankers: &ClusterRankers) -> usize {
+    2 * rankers.weight_count() + rankers.labels().len() * (16 + rankers.dims())
 }
