@@ -98,9 +98,12 @@ fn from_a_corpus_to_tags_and_back_to_the_model_before() {
     let found = server.get("/api/v1/labels?query=fish").unwrap();
     assert_eq!(found["labels"][0]["name"], "fishing");
     let label = found["labels"][0]["id"].as_u64().unwrap();
-    assert_eq!(
-        server.get(&format!("/api/v1/labels/{label}")).unwrap()["name"],
-        "fishing"
+    let label = server.get(&format!("/api/v1/labels/{label}")).unwrap();
+    assert_eq!(label["name"], "fishing");
+    let examples = label["examples"].as_array().unwrap();
+    assert!(
+        (1..=3).contains(&examples.len()) && examples.iter().all(|shown| shown["excerpt"].is_string()),
+        "{label}"
     );
     let map = server.get("/api/v1/map").unwrap();
     assert_eq!(

@@ -4,6 +4,7 @@
 //! Parts go first and the manifest last, so that a manifest never names a part that is not there. Start reading at
 //! [`export`].
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gnnxml_shared::bundle::{Manifest, ModelFacts, PageEncoder, PartRef, PublishError, publish, sha256_hex};
@@ -13,6 +14,8 @@ use crate::train::Model;
 
 /// The extra part that holds the label clusters, their map and the label graph.
 pub const CLUSTERS: &str = "clusters";
+/// The extra part that holds documents which show what a label means.
+pub const EXAMPLES: &str = "examples";
 
 /// Where bundles live: a folder now, an object store behind the same two verbs later.
 pub trait BundleStore {
@@ -76,12 +79,17 @@ pub fn export(model: &Model, name: &str, store: &dyn BundleStore) -> Result<Mani
         })?),
         (None, lsa) => lsa.as_ref().map(PageEncoder::Lsa),
     };
+    let mut extra = BTreeMap::from([(CLUSTERS.to_owned(), model.clusters.to_bytes())]);
+    if !model.examples.is_empty() {
+        let examples = serde_json::to_vec(&model.examples).expect("examples are plain data");
+        extra.insert(EXAMPLES.to_owned(), examples);
+    }
     let facts = ModelFacts {
         name: name.to_owned(),
         documents: model.manifest.corpus.documents as u64,
         metrics: model.manifest.metrics.clone(),
         licence_notes: Vec::new(),
-        extra: [(CLUSTERS.to_owned(), model.clusters.to_bytes())].into(),
+        extra,
     };
     let published = publish(&model.tagger, encoder, &model.rankers, facts)?;
     for (part, bytes) in &published.parts {

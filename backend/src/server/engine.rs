@@ -15,8 +15,9 @@ use gnnxml_shared::model::matcher::MatcherError;
 use gnnxml_shared::model::tagger::{FinishOptions, ReadOptions, Tagger};
 use gnnxml_shared::text::Language;
 
-use crate::export::CLUSTERS;
+use crate::export::{CLUSTERS, EXAMPLES};
 use crate::labels::LabelClusters;
+use crate::train::Examples;
 
 /// Words shown for a label.
 const TELLING_WORDS: usize = 12;
@@ -30,6 +31,8 @@ pub enum EngineError {
     Read { file: PathBuf, source: std::io::Error },
     #[error("the bundle's label clusters cannot be read: {reason}")]
     Clusters { reason: String },
+    #[error("the bundle's example documents cannot be read: {reason}")]
+    Examples { reason: String },
     #[error("the text cannot be matched: {0}")]
     Matcher(#[from] MatcherError),
 }
@@ -39,6 +42,7 @@ pub enum EngineError {
 pub struct TaggingEngine {
     bundle: Bundle,
     clusters: LabelClusters,
+    examples: Examples,
 }
 
 impl TaggingEngine {
@@ -72,7 +76,21 @@ impl TaggingEngine {
             let reason = format!("found {found:?} labels and clusters, the manifest says {expected:?}");
             return Err(EngineError::Clusters { reason });
         }
-        Ok(Self { bundle, clusters })
+        let examples = match bundle.manifest().extra.get(EXAMPLES) {
+            Some(part) => {
+                let bytes = read(&part.file)?;
+                part.check(&bytes)?;
+                serde_json::from_slice(&bytes).map_err(|error| EngineError::Examples {
+                    reason: error.to_string(),
+                })?
+            }
+            None => Examples::default(),
+        };
+        Ok(Self {
+            bundle,
+            clusters,
+            examples,
+        })
     }
 
     /// What the bundle says about itself.
@@ -130,6 +148,7 @@ impl TaggingEngine {
             .into_iter()
             .map(|(term, weight)| TermWeight { term, weight })
             .collect();
+        detail.examples = self.examples.of(id);
         Some(detail)
     }
 

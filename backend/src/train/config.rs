@@ -26,6 +26,9 @@ pub struct TrainConfig {
     /// Bytes of the lead at most.
     #[serde(default)]
     pub lead_at_most: usize,
+    /// Training documents kept with each label, by their beginnings, to show what it means; 0 keeps none.
+    #[serde(default)]
+    pub examples: usize,
     #[serde(default)]
     pub keygraph: keygraph::Options,
     pub encoder: EncoderSettings,

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::codec::{PartError, PartReader, PartWriter};
+use super::examples::{Examples, Shown};
 use super::{Progress, TrainConfig, TrainError};
 use crate::data::{CorpusSource, for_each_document};
 
@@ -28,6 +29,7 @@ pub struct Gathered {
     pub draws: Vec<u32>,
     pub tfidf: Arc<TfIdf>,
     pub lexicon: EntityLexicon,
+    pub examples: Examples,
     pub without_labels: usize,
 }
 
@@ -88,6 +90,7 @@ pub fn gather(
             state.documents.push(Found {
                 place,
                 draw: draw(config.seed, &document.id),
+                id: document.id,
                 labels: document.labels,
                 text: if keep { document.text } else { String::new() },
             });
@@ -153,8 +156,20 @@ pub fn gather(
         draws.push(document.draw);
         kept_words.push(std::mem::take(words));
     }
+    // A corpus too large to keep shows what was kept of it.
+    let shown: Vec<Shown<'_>> = (all.documents.iter().filter(|d| !d.labels.is_empty()))
+        .zip(&labels)
+        .filter(|(document, _)| !document.text.is_empty())
+        .map(|(document, labels)| Shown {
+            id: &document.id,
+            text: &document.text,
+            labels,
+        })
+        .collect();
+    let examples = Examples::choose(&shown, label_names.len(), config.examples);
     Ok(Gathered {
         label_names,
+        examples,
         labels,
         words: kept_words,
         draws,
@@ -173,6 +188,7 @@ struct FirstPass {
 struct Found {
     place: usize,
     draw: u32,
+    id: String,
     labels: Vec<String>,
     text: String,
 }
@@ -249,6 +265,7 @@ impl Gathered {
         part.text(&json(serde_json::to_string(&self.label_names)));
         part.text(&json(serde_json::to_string(&self.tfidf.to_parts())));
         part.text(&json(serde_json::to_string(&self.lexicon)));
+        part.text(&json(serde_json::to_string(&self.examples)));
         part.u32(self.without_labels as u32);
         part.u32s(&self.draws);
         for (labels, words) in self.labels.iter().zip(&self.words) {
@@ -267,6 +284,9 @@ impl Gathered {
             serde_json::from_str(&tfidf).map_err(|e| part.wrong("vocabulary", e, "a TF-IDF"))?;
         let lexicon = part.text()?;
         let lexicon = serde_json::from_str(&lexicon).map_err(|e| part.wrong("lexicon", e, "a JSON list"))?;
+        let examples = part.text()?;
+        let examples =
+            serde_json::from_str(&examples).map_err(|e| part.wrong("examples", e, "example documents"))?;
         let without_labels = part.u32()? as usize;
         let draws = part.u32s()?;
         let (mut labels, mut words) = (Vec::new(), Vec::new());
@@ -284,6 +304,7 @@ impl Gathered {
             draws,
             tfidf: Arc::new(tfidf),
             lexicon,
+            examples,
             without_labels,
         })
     }

@@ -7,6 +7,7 @@ mod codec;
 mod config;
 mod encode;
 mod error;
+mod examples;
 pub mod fit;
 mod gather;
 mod learn;
@@ -27,6 +28,7 @@ pub use config::{
     ScoreSettings, TrainConfig, preset,
 };
 pub use error::TrainError;
+pub use examples::Examples;
 pub use gather::{Gathered, gather};
 pub use learn::{LearnError, LearnRequest, Learned, learn};
 pub use model::{CorpusFacts, MODEL_VERSION, Manifest, Model, ModelError, read_manifest};

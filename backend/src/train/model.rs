@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::codec::{PartError, PartReader, PartWriter};
+use super::examples::Examples;
 use super::parts::{
     put_lsa, put_matcher, put_neighbours, put_rankers, take_lsa, take_matcher, take_neighbours, take_rankers,
 };
@@ -32,6 +33,7 @@ use crate::labels::LabelClusters;
 pub const MODEL_VERSION: u32 = 1;
 const FORMAT: &str = "gnnxml-model";
 const MANIFEST: &str = "manifest.json";
+const EXAMPLES: &str = "examples.json";
 
 /// What `manifest.json` says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -109,6 +111,8 @@ pub struct Model {
     /// By cluster.
     pub rankers: Vec<ClusterRankers>,
     pub clusters: LabelClusters,
+    /// Documents that show what a label means.
+    pub examples: Examples,
     /// The projection behind `lsa`, for publishing.
     pub lsa: Option<Lsa>,
     /// An encoder that only runs here; `None` when the tagger has its own or needs none.
@@ -269,6 +273,9 @@ impl Model {
             put_neighbours(&mut part, neighbours);
             parts.push(("neighbours.bin".to_owned(), part.finish()));
         }
+        if !self.examples.is_empty() {
+            parts.push((EXAMPLES.to_owned(), json(serde_json::to_vec(&self.examples))));
+        }
         if let Some(lsa) = &self.lsa {
             let mut part = PartWriter::default();
             put_lsa(&mut part, lsa);
@@ -288,6 +295,11 @@ impl Model {
         let lexicon = parts.json("lexicon.json")?;
         let labels: Vec<_> = parts.json("labels.json")?;
         let score = parts.json("score.json")?;
+        let examples = if manifest.parts.contains_key(EXAMPLES) {
+            parts.json(EXAMPLES)?
+        } else {
+            Examples::default()
+        };
         let path = directory.join(LabelClusters::FILE_NAME);
         let clusters =
             LabelClusters::from_bytes(&parts.bytes(LabelClusters::FILE_NAME)?).map_err(|reason| {
@@ -345,6 +357,7 @@ impl Model {
             tagger,
             rankers,
             clusters,
+            examples,
             lsa,
             outside,
         })

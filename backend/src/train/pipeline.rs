@@ -416,6 +416,7 @@ fn assemble(
         tagger,
         rankers: ranked.last,
         clusters,
+        examples: gathered.examples,
         lsa: encoded.lsa,
         outside: None,
     }
