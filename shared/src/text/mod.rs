@@ -22,11 +22,13 @@
 use serde::{Deserialize, Serialize};
 
 mod abbreviations;
+mod english;
 mod language;
 mod lines;
 mod sentences;
 mod stems;
 mod stop_words;
+mod unicode;
 pub mod wordpiece;
 mod words;
 

@@ -4,10 +4,9 @@
 //! exclamation marks and ellipses, each weighed by the word before it and the word after it. Then, for
 //! legal prose whose sentences run over pages, semicolons before a capital. Last, a cap.
 
-use unicode_normalization::char::is_combining_mark;
-
 use super::abbreviations::{Stop, stop_after};
 use super::lines::{blocks, trimmed};
+use super::unicode::is_combining_mark;
 use super::{Language, Span, fold, is_stop_word};
 
 /// A longer sentence is cut at its last comma, colon or semicolon before this, or at a blank. Only a

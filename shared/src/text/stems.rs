@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
-use super::Language;
+use super::{Language, english};
 
 /// Words longer than this are names of files, sequences or noise, and are left as they are.
-const MAX_STEMMED_BYTES: usize = 64;
+#[cfg(feature = "all-languages")]
+const MAX_STEMMED_BYTES: usize = english::LONGEST;
 
 /// The Snowball stemmer of a language; `Neutral` leaves words as they are.
 ///
@@ -18,6 +19,7 @@ const MAX_STEMMED_BYTES: usize = 64;
 /// ```
 pub struct Stemmer {
     language: Language,
+    #[cfg(feature = "all-languages")]
     snowball: Option<snowball_stemmers_rs::Stemmer>,
 }
 
@@ -26,45 +28,47 @@ impl Stemmer {
     pub fn new(language: Language) -> Self {
         Self {
             language,
-            snowball: snowball(language),
+            #[cfg(feature = "all-languages")]
+            snowball: language.stemming().map(snowball_stemmers_rs::Stemmer::create),
         }
     }
 
     /// The stem of a folded word. What is not purely letters (numbers, codes, `e.g`) is its own stem.
     pub fn stem<'a>(&self, folded: &'a str) -> Cow<'a, str> {
+        let stem = match self.language {
+            Language::English => english::stem(folded),
+            _ => self.foreign_stem(folded),
+        };
+        if stem.is_empty() {
+            Cow::Borrowed(folded)
+        } else {
+            stem
+        }
+    }
+
+    #[cfg(feature = "all-languages")]
+    fn foreign_stem<'a>(&self, folded: &'a str) -> Cow<'a, str> {
         match &self.snowball {
-            Some(snowball) if folded.len() <= MAX_STEMMED_BYTES && self.knows(folded) => {
-                let stem = snowball.stem(folded);
-                if stem.is_empty() {
-                    Cow::Borrowed(folded)
-                } else {
-                    stem
-                }
-            }
+            Some(snowball) if folded.len() <= MAX_STEMMED_BYTES && is_a_word(folded) => snowball.stem(folded),
             _ => Cow::Borrowed(folded),
         }
     }
 
-    fn knows(&self, folded: &str) -> bool {
-        if folded.is_ascii() {
-            return folded
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte == b'\'');
-        }
-        self.language != Language::English && folded.chars().all(char::is_alphabetic)
+    /// Other languages are not built in.
+    #[cfg(not(feature = "all-languages"))]
+    fn foreign_stem<'a>(&self, folded: &'a str) -> Cow<'a, str> {
+        Cow::Borrowed(folded)
     }
 }
 
 #[cfg(feature = "all-languages")]
-fn snowball(language: Language) -> Option<snowball_stemmers_rs::Stemmer> {
-    language.stemming().map(snowball_stemmers_rs::Stemmer::create)
-}
-
-/// Made from a constant, so that the linker can leave out every other language's stemmer.
-#[cfg(not(feature = "all-languages"))]
-fn snowball(language: Language) -> Option<snowball_stemmers_rs::Stemmer> {
-    use snowball_stemmers_rs::{Algorithm, Stemmer};
-    (language == Language::English).then(|| Stemmer::create(Algorithm::English))
+fn is_a_word(folded: &str) -> bool {
+    if folded.is_ascii() {
+        return folded
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'\'');
+    }
+    folded.chars().all(char::is_alphabetic)
 }
 
 impl fmt::Debug for Stemmer {

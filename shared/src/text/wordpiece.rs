@@ -7,7 +7,8 @@
 //! pass over a word gives all of its prefixes.
 
 use unicode_categories::UnicodeCategories;
-use unicode_normalization::UnicodeNormalization;
+
+use super::unicode::nfd;
 
 /// Why a vocabulary cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -338,7 +339,7 @@ impl Words<'_> {
             }
         }
         if cleaning.strip_accents {
-            clean = clean.nfd().filter(|c| !c.is_mark_nonspacing()).collect();
+            clean = nfd(&clean).chars().filter(|c| !c.is_mark_nonspacing()).collect();
         }
         for c in clean.chars() {
             if c.is_ascii() || !cleaning.lowercase {

@@ -5,10 +5,10 @@
 
 use std::borrow::Cow;
 
-use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::{UnicodeSegmentation, UnicodeWordIndices};
 
 use super::Span;
+use super::unicode::nfkc;
 
 /// The words of a text, in order, without overlap.
 ///
@@ -219,8 +219,8 @@ pub fn fold_into(word: &str, buffer: &mut String) {
         return;
     }
     // Lower case can undo the composition (İ), so it is composed once more.
-    let lower = word.nfkc().collect::<String>().to_lowercase();
-    buffer.extend(lower.nfkc().map(|c| if c == '’' { '\'' } else { c }));
+    let lower = nfkc(word).to_lowercase();
+    buffer.extend(nfkc(&lower).chars().map(|c| if c == '’' { '\'' } else { c }));
 }
 
 #[cfg(test)]
