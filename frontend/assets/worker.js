@@ -4,10 +4,13 @@
 //   {id, kind: "sketch", text}          → {id, kind: "done", value}: the KeyGraph alone, without a model
 // or {id, kind: "failed", message}. Text comes in by message and goes nowhere else.
 
-// Stop words and stemmers of all languages double the module: the small one reads English and undetermined texts.
+// Two builds of one tagger. The small one reads English and undetermined texts and is made to be fetched quickly: models
+// that go by words alone, the usual ones, run in it as fast as in the whole one. The whole one reads every language,
+// runs networks at full speed and knows WebGPU.
 const SMALL = { script: "{{tagger.js}}", wasm: "{{tagger.wasm}}" };
-const ALL_LANGUAGES = { script: "{{tagger-languages.js}}", wasm: "{{tagger-languages.wasm}}" };
-const reads = (language) => (/^(en|und)?([-_]|$)/i.test(language) ? SMALL : ALL_LANGUAGES);
+const WHOLE = { script: "{{tagger-whole.js}}", wasm: "{{tagger-whole.wasm}}" };
+const isForeign = (language) => !/^(en|und)?([-_]|$)/i.test(language);
+const hasNetworks = ({ core, encoder }) => "matcher" in (core ?? {}) || encoder === "bert";
 
 const modules = new Map();
 let tagger;
@@ -26,15 +29,17 @@ function start({ script, wasm }) {
   return modules.get(script);
 }
 
-async function languageOf(base) {
+async function manifestOf(base) {
   const answer = await fetch(`${base}manifest.json`);
   if (!answer.ok) throw new Error(`the server answered ${answer.status} for the model's manifest`);
-  return String((await answer.json()).language ?? "");
+  return answer.json();
 }
 
 async function load({ id, base, options }) {
   const started = performance.now();
-  const module = await start(reads(await languageOf(base)));
+  const manifest = await manifestOf(base);
+  const isDemanding = isForeign(String(manifest.language ?? "")) || hasNetworks(manifest);
+  const module = await start(isDemanding ? WHOLE : SMALL);
   const next = await module.Tagger.load(base, (...progress) => {
     postMessage({ id, kind: "progress", progress });
   }, options);
@@ -53,7 +58,7 @@ async function tag({ text, options }) {
 
 async function sketch({ text }) {
   const language = navigator.language ?? "";
-  const module = await start(reads(language));
+  const module = await start(isForeign(language) ? WHOLE : SMALL);
   return { json: module.keygraph(text, language) };
 }
 

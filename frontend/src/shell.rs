@@ -10,10 +10,9 @@ use leptos_router::path;
 
 use crate::offline::StorageLine;
 use crate::pages::{
-    labels::LabelsPage,
+    deferred::{DeferredLabels, DeferredTrain},
     missing::MissingPage,
     tag::{TagPage, TagState},
-    train::TrainPage,
 };
 use crate::server::{self, Trouble};
 use crate::theme::{Theme, ThemeButton};
@@ -105,8 +104,8 @@ pub(crate) fn App() -> impl IntoView {
             <main id="main" tabindex="-1">
                 <FlatRoutes fallback=MissingPage>
                     <Route path=path!("/") view=TagPage/>
-                    <Route path=path!("/labels/:kind?/:id?") view=LabelsPage/>
-                    <Route path=path!("/train/:kind?/:id?") view=TrainPage/>
+                    <Route path=path!("/labels/:kind?/:id?") view=DeferredLabels/>
+                    <Route path=path!("/train/:kind?/:id?") view=DeferredTrain/>
                 </FlatRoutes>
             </main>
             <Footer/>

@@ -3,6 +3,8 @@
 //! It never does in silence what changes the machine: each install is announced with its reason.
 //! Start reading at [`test::run`], the list of everything that must hold.
 
+mod bind;
+mod compress;
 mod demo;
 mod http;
 mod licences;

@@ -2,24 +2,29 @@
 //!
 //! Nothing has to be installed beside cargo: wasm-bindgen is used as a library, so its version and the one the
 //! code was compiled against are held together by `Cargo.toml`. Every file below `assets/` carries a hash of its
-//! content in its name and may be cached for ever; `index.html`, `sw.js` and the web manifest may not.
+//! content in its name (or in its folder's name) and may be cached for ever; `index.html`, `sw.js` and the web manifest
+//! may not.
 //! Start reading at [`build`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use sha2::{Digest as _, Sha256};
-use wasm_bindgen_cli_support::Bindgen;
 
+use crate::bind::{bind, bind_page};
+use crate::compress::{brotli, gzip, gzip_slowly};
 use crate::package;
 
 /// Files smaller than this travel as they are: compressing them saves less than a packet.
 const WORTH_COMPRESSING: usize = 512;
+
+/// The model's code for size in the small tagger: models of words alone run as fast, networks at a third of their speed,
+/// which is why the worker runs those in the whole one.
+const SMALL_SHARED: &str = r#"profile.wasm.package.gnnxml-shared.opt-level="s""#;
 
 /// Builds `dist/` and returns its path. With `release` the modules are optimised for size.
 ///
@@ -35,24 +40,19 @@ pub(crate) fn build(release: bool) -> Result<PathBuf> {
         profile.as_bytes(),
         &modules.page,
         &modules.tagger,
-        &modules.tagger_of_all_languages,
+        &modules.whole_tagger,
     ]);
-    // The package reads every language.
-    let bound = root.join("target").join("web").join("tagger-languages");
+    // The package reads every language and knows WebGPU.
+    let bound = root.join("target").join("web").join("tagger-whole");
     if bound.is_dir() && fs::read_to_string(dist.join(".stamp")).is_ok_and(|old| old == stamp) {
         package::write(&root, &bound)?;
         return Ok(dist);
     }
 
     let mut site = Site::default();
-    let page = bind(&root, "page", modules.page, &mut site)?;
+    let page = bind_page(&root, &modules.page, &mut site)?;
     let tagger = bind(&root, "tagger", modules.tagger, &mut site)?;
-    let all_languages = bind(
-        &root,
-        "tagger-languages",
-        modules.tagger_of_all_languages,
-        &mut site,
-    )?;
+    let whole = bind(&root, "tagger-whole", modules.whole_tagger, &mut site)?;
     let style = site.add_hashed("page.css", sources.text("style.css")?.into_bytes());
     let worker = site.add_hashed(
         "worker.js",
@@ -61,8 +61,8 @@ pub(crate) fn build(release: bool) -> Result<PathBuf> {
             &[
                 ("tagger.js", &relative(&tagger.script)),
                 ("tagger.wasm", &relative(&tagger.wasm)),
-                ("tagger-languages.js", &relative(&all_languages.script)),
-                ("tagger-languages.wasm", &relative(&all_languages.wasm)),
+                ("tagger-whole.js", &relative(&whole.script)),
+                ("tagger-whole.wasm", &relative(&whole.wasm)),
             ],
         )?
         .into_bytes(),
@@ -108,7 +108,7 @@ pub(crate) fn build(release: bool) -> Result<PathBuf> {
     )?;
     site.add("sw.js", service_worker.into_bytes());
 
-    site.write(&dist, &stamp)?;
+    site.write(&dist, &stamp, release)?;
     package::write(&root, &bound)?;
     Ok(dist)
 }
@@ -133,10 +133,10 @@ fn module_directory(root: &Path, profile: &str) -> PathBuf {
 /// The compiled modules, before wasm-bindgen.
 struct Modules {
     page: Vec<u8>,
-    /// Reads English and undetermined texts.
+    /// Reads English and undetermined texts, and computes on the processor.
     tagger: Vec<u8>,
-    /// Reads every language; larger, and fetched only for a model that needs it.
-    tagger_of_all_languages: Vec<u8>,
+    /// Reads every language and knows WebGPU; larger, and fetched only where one of the two is needed.
+    whole_tagger: Vec<u8>,
 }
 
 impl Modules {
@@ -144,7 +144,7 @@ impl Modules {
         let folder = module_directory(root, profile);
         let worker = folder.join("gnnxml_worker.wasm");
         compile(root, profile, &["--package", "gnnxml-worker"])?;
-        let tagger_of_all_languages = read(&worker)?;
+        let whole_tagger = read(&worker)?;
         compile(
             root,
             profile,
@@ -154,12 +154,14 @@ impl Modules {
                 "--package",
                 "gnnxml-worker",
                 "--no-default-features",
+                "--config",
+                SMALL_SHARED,
             ],
         )?;
         Ok(Self {
             page: read(&folder.join("gnnxml-page.wasm"))?,
             tagger: read(&worker)?,
-            tagger_of_all_languages,
+            whole_tagger,
         })
     }
 }
@@ -177,6 +179,7 @@ fn compile(root: &Path, profile: &str, selection: &[&str]) -> Result<()> {
             "--profile",
             profile,
         ])
+        .args(["--config", &portable_paths()?])
         .args(selection)
         .status()
         .context("cargo could not be started to compile the page")?;
@@ -187,46 +190,24 @@ fn compile(root: &Path, profile: &str, selection: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// A module after wasm-bindgen: paths inside `dist/`.
-struct BoundModule {
-    script: String,
-    wasm: String,
-    wasm_bytes: usize,
-}
-
-/// Runs wasm-bindgen over one module and adds its script, its wasm and its snippets to the site.
-fn bind(root: &Path, name: &str, module: Vec<u8>, site: &mut Site) -> Result<BoundModule> {
-    let staging = root.join("target").join("web").join(name);
-    // Both taggers go by one name, so that either can be packaged.
-    let stem = name.split('-').next().unwrap_or(name);
-    if staging.exists() {
-        fs::remove_dir_all(&staging).with_context(|| format!("{} cannot be cleared", staging.display()))?;
-    }
-    Bindgen::new()
-        .input_bytes(stem, module)
-        .web(true)?
-        .omit_default_module_path(true)
-        .typescript(false)
-        .remove_name_section(true)
-        .remove_producers_section(true)
-        .generate(&staging)
-        .with_context(|| format!("wasm-bindgen cannot bind the {name}"))?;
-    let snippets = staging.join("snippets");
-    if snippets.is_dir() {
-        for file in files_below(&snippets)? {
-            let inside = file.strip_prefix(&staging)?.to_string_lossy().replace('\\', "/");
-            // wasm-bindgen names snippet folders by a hash of their crate already.
-            site.add(&format!("assets/{inside}"), read(&file)?);
+/// Crates by their names instead of where this machine keeps them: the same sources give the same module everywhere.
+fn portable_paths() -> Result<String> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let sources = home.map(|home| home.join("registry").join("src"));
+    let mut flags = Vec::new();
+    if let Some(Ok(registries)) = sources.map(fs::read_dir) {
+        for registry in registries {
+            flags.push(format!(
+                "--remap-path-prefix={}=crates",
+                registry?.path().display()
+            ));
         }
     }
-    let wasm = read(&staging.join(format!("{stem}_bg.wasm")))?;
-    let wasm_bytes = wasm.len();
-    let script = read(&staging.join(format!("{stem}.js")))?;
-    Ok(BoundModule {
-        wasm: site.add_hashed(&format!("{name}.wasm"), wasm),
-        script: site.add_hashed(&format!("{name}.js"), script),
-        wasm_bytes,
-    })
+    flags.sort();
+    // JSON's lists of strings are TOML's too.
+    let flags = serde_json::to_string(&flags)?;
+    Ok(format!("target.wasm32-unknown-unknown.rustflags={flags}"))
 }
 
 /// The hand-written files of the page.
@@ -276,7 +257,13 @@ impl Sources {
             hasher.update((bytes.len() as u64).to_le_bytes());
             hasher.update(bytes);
         };
-        part(include_bytes!("web.rs"));
+        for program in [
+            include_str!("web.rs"),
+            include_str!("bind.rs"),
+            include_str!("compress.rs"),
+        ] {
+            part(program.as_bytes());
+        }
         part(self.index.as_bytes());
         for (name, bytes) in &self.assets {
             part(name.as_bytes());
@@ -291,22 +278,24 @@ impl Sources {
 
 /// Whether most visits do without this file: the service worker keeps it only once it was asked for.
 fn is_rare(path: &str) -> bool {
-    path.starts_with("assets/tagger-languages")
+    let is_split_view =
+        path.starts_with("assets/page-") && path.ends_with(".wasm") && !path.ends_with("/page_bg.wasm");
+    is_split_view || path.starts_with("assets/tagger-whole")
 }
 
 /// What `dist/` will hold, by path.
 #[derive(Default)]
-struct Site {
+pub(crate) struct Site {
     files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Site {
-    fn add(&mut self, path: &str, bytes: Vec<u8>) {
+    pub(crate) fn add(&mut self, path: &str, bytes: Vec<u8>) {
         self.files.insert(path.to_owned(), bytes);
     }
 
     /// Adds `assets/STEM-HASH.EXT` and returns that path.
-    fn add_hashed(&mut self, name: &str, bytes: Vec<u8>) -> String {
+    pub(crate) fn add_hashed(&mut self, name: &str, bytes: Vec<u8>) -> String {
         let hash = hex(&Sha256::digest(&bytes));
         let (stem, extension) = name.rsplit_once('.').unwrap_or((name, "bin"));
         let path = format!("assets/{stem}-{}.{extension}", &hash[..12]);
@@ -332,7 +321,7 @@ impl Site {
     }
 
     /// Writes a fresh folder beside `dist/` and swaps it in, so a server never sees half a site.
-    fn write(&self, dist: &Path, stamp: &str) -> Result<()> {
+    fn write(&self, dist: &Path, stamp: &str, release: bool) -> Result<()> {
         let fresh = dist.with_extension("new");
         if fresh.exists() {
             fs::remove_dir_all(&fresh).with_context(|| format!("{} cannot be cleared", fresh.display()))?;
@@ -344,7 +333,13 @@ impl Site {
             }
             write(&target, bytes)?;
             if bytes.len() >= WORTH_COMPRESSING {
-                write(&with_suffix(&target, "gz"), &gzip(bytes)?)?;
+                let is_fetched_often = release && !is_rare(path);
+                let packed = if is_fetched_often {
+                    gzip_slowly(bytes)
+                } else {
+                    gzip(bytes)
+                };
+                write(&with_suffix(&target, "gz"), &packed?)?;
                 write(&with_suffix(&target, "br"), &brotli(bytes)?)?;
             }
         }
@@ -387,7 +382,7 @@ fn relative(path: &str) -> String {
     path.replacen("assets/", "./", 1)
 }
 
-fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut pending = vec![folder.to_path_buf()];
     while let Some(folder) = pending.pop() {
@@ -406,23 +401,6 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    encoder.write_all(bytes)?;
-    Ok(encoder.finish()?)
-}
-
-fn brotli(bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut compressed = Vec::new();
-    let parameters = brotli::enc::BrotliEncoderParams {
-        quality: 9,
-        lgwin: 22,
-        ..Default::default()
-    };
-    brotli::BrotliCompress(&mut &*bytes, &mut compressed, &parameters)?;
-    Ok(compressed)
-}
-
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
@@ -430,7 +408,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).with_context(|| format!("{} cannot be read", path.display()))
 }
 
@@ -438,11 +416,11 @@ fn read_text(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("{} cannot be read as text", path.display()))
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(path, bytes).with_context(|| format!("{} cannot be written", path.display()))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

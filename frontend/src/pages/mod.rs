@@ -1,5 +1,6 @@
 //! One folder a page.
 
+pub(crate) mod deferred;
 pub(crate) mod labels;
 pub(crate) mod missing;
 pub(crate) mod tag;

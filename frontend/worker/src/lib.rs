@@ -12,20 +12,24 @@
 //! ```
 
 mod fetch;
+#[cfg(feature = "gpu")]
+#[path = "processor/gpu.rs"]
+mod processor;
+#[cfg(not(feature = "gpu"))]
+#[path = "processor/cpu.rs"]
+mod processor;
 
 use std::cell::{Cell, RefCell};
 
-use gnnxml_kernels::{Choice, Engine, Preference, Processor, Work};
 use gnnxml_shared::bundle::{Bundle, Opening};
 use gnnxml_shared::keygraph::{EntityLexicon, KeyGraph, Options};
-use gnnxml_shared::model::encoder::bert::BertEncoder;
-use gnnxml_shared::model::matcher::{GraphInput, MatcherError};
-use gnnxml_shared::model::tagger::{FinishOptions, Prepared, ReadOptions};
+use gnnxml_shared::model::tagger::{FinishOptions, ReadOptions};
 use gnnxml_shared::text::Language;
 use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 
 use fetch::Source;
+use processor::Processor;
 
 /// How often a shard that did not come is asked for again.
 const TRIES: usize = 3;
@@ -52,12 +56,23 @@ impl Default for TagOptions {
     }
 }
 
+/// What computes, as a caller wants it.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Wish {
+    /// Whichever a short probe finds quicker.
+    #[default]
+    Auto,
+    Cpu,
+    /// The GPU, or an error.
+    Gpu,
+}
+
 /// What a caller may ask of [`Tagger::load`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct LoadOptions {
-    /// `auto`, `cpu` or `gpu`.
-    engine: Preference,
+    engine: Wish,
     /// What [`Tagger::choice`] gave the last time; anything else is as good as nothing.
     remembered: Option<serde_json::Value>,
 }
@@ -67,7 +82,7 @@ struct LoadOptions {
 #[derive(Debug)]
 pub struct Tagger {
     bundle: RefCell<Bundle>,
-    processor: Engine,
+    processor: Processor,
     source: Source,
     fetched: Cell<f64>,
 }
@@ -87,9 +102,6 @@ impl Tagger {
             None | Some("") => LoadOptions::default(),
             Some(json) => serde_json::from_str(json)?,
         };
-        let remembered: Option<Choice> = options
-            .remembered
-            .and_then(|value| serde_json::from_value(value).ok());
         let source = Source::new(source)?;
         let mut opening = Opening::new(&source.fetch("manifest.json").await?)?;
         let total = opening.manifest().core_bytes() as f64;
@@ -116,8 +128,7 @@ impl Tagger {
             }
         }
         let bundle = opening.finish()?;
-        let work = Work::of(bundle.tagger());
-        let processor = Engine::new(work, options.engine, remembered, now).await?;
+        let processor = Processor::of(bundle.tagger(), options.engine, options.remembered).await?;
         Ok(Self {
             bundle: RefCell::new(bundle),
             processor,
@@ -137,7 +148,7 @@ impl Tagger {
             keygraph: options.keygraph || options.explain,
             spans: options.explain,
         };
-        let prepared = self.prepare(&text, read).await?;
+        let prepared = self.processor.prepare(&self.bundle, &text, read).await?;
         let wanted = self.bundle.borrow().shards_for(&prepared.needed);
         for shard in wanted {
             self.bring_shard(shard).await;
@@ -153,18 +164,17 @@ impl Tagger {
 
     /// What computes: `WebGPU` where it runs the networks, `WASM SIMD` otherwise.
     pub fn engine(&self) -> String {
-        match self.processor.processor() {
-            Processor::Gpu => "WebGPU".into(),
-            Processor::Cpu if cfg!(target_feature = "simd128") => "WASM SIMD".into(),
-            Processor::Cpu => "WASM".into(),
+        match self.processor.is_gpu() {
+            true => "WebGPU".into(),
+            false if cfg!(target_feature = "simd128") => "WASM SIMD".into(),
+            false => "WASM".into(),
         }
     }
 
     /// Which engine a short probe found quicker, as JSON to pass to [`Tagger::load`] the next time; nothing when there
     /// was nothing to choose.
     pub fn choice(&self) -> Option<String> {
-        let choice = self.processor.choice()?;
-        serde_json::to_string(choice).ok()
+        self.processor.choice()
     }
 
     /// Gives the GPU up; what follows is computed by the CPU.
@@ -193,69 +203,6 @@ pub fn keygraph(text: &str, language: &str) -> Result<String, JsError> {
 }
 
 impl Tagger {
-    /// The first half of tagging. Nothing of the bundle is held while the GPU computes: other texts may be on their way.
-    async fn prepare(&self, text: &str, read: ReadOptions) -> Result<Prepared, MatcherError> {
-        let (reading, tokens) = {
-            let bundle = self.bundle.borrow();
-            let tagger = bundle.tagger();
-            let reading = tagger.read(text, read);
-            let tokens = self.transformer(tagger).and_then(|transformer| {
-                let graph = reading.keygraph.as_ref()?;
-                let sentences: Vec<&str> = (graph.sentences().iter())
-                    .map(|sentence| &text[sentence.start..sentence.end])
-                    .collect();
-                Some(transformer.tokenise(&sentences))
-            });
-            (reading, tokens)
-        };
-        let windows = match &tokens {
-            Some(tokens) => self.processor.encode(tokens).await,
-            None => None,
-        };
-        let (vectors, graph) = {
-            let bundle = self.bundle.borrow();
-            let tagger = bundle.tagger();
-            let encoder = tagger
-                .encoder
-                .as_deref()
-                .and_then(|encoder| encoder.transformer());
-            let vectors = match (encoder, &tokens, windows) {
-                (Some(encoder), Some(tokens), Some(windows)) => {
-                    encoder.gather(tokens, &windows.batches, &windows.sums)
-                }
-                _ => tagger.sentence_vectors(text, &reading),
-            };
-            let graph = tagger.graph_input(&reading, &vectors)?;
-            (vectors, graph)
-        };
-        let logits = match &graph {
-            None => None,
-            Some(graph) => Some(
-                self.processor
-                    .logits(graph, |graph| self.cpu_logits(graph))
-                    .await?
-                    .logits,
-            ),
-        };
-        let bundle = self.bundle.borrow();
-        Ok(bundle.tagger().prepare_from(reading, &vectors, graph, logits))
-    }
-
-    /// The encoder, while a GPU computes it.
-    fn transformer<'t>(&self, tagger: &'t gnnxml_shared::model::tagger::Tagger) -> Option<&'t BertEncoder> {
-        let on_gpu = tagger.needs_vectors() && self.processor.processor() == Processor::Gpu;
-        let encoder = tagger.encoder.as_deref().filter(|_| on_gpu)?;
-        encoder.transformer()
-    }
-
-    fn cpu_logits(&self, graph: &GraphInput<'_>) -> Result<Vec<f32>, MatcherError> {
-        let bundle = self.bundle.borrow();
-        match bundle.tagger().matcher.graph() {
-            Some(matcher) => matcher.forward(graph),
-            None => Ok(Vec::new()),
-        }
-    }
-
     /// Tries to bring a shard; a shard that stays away is seen by its absence.
     async fn bring_shard(&self, shard: usize) {
         let file = self.bundle.borrow().manifest().shards[shard].part.file.clone();
@@ -268,14 +215,4 @@ impl Tagger {
             }
         }
     }
-}
-
-/// Milliseconds by the clock of whatever global scope this is.
-fn now() -> f64 {
-    let tell = || -> Result<f64, JsValue> {
-        let performance = js_sys::Reflect::get(&js_sys::global(), &"performance".into())?;
-        let now: js_sys::Function = js_sys::Reflect::get(&performance, &"now".into())?.dyn_into()?;
-        Ok(now.call0(&performance)?.as_f64().unwrap_or_default())
-    };
-    tell().unwrap_or_else(|_| js_sys::Date::now())
 }
