@@ -33,7 +33,7 @@ pub(crate) fn LongTailPlot(
             let y = up.position(tick);
             view! {
                 <line class="grid" x1=LEFT x2=RIGHT y1=y y2=y/>
-                <text class="tick end" x={LEFT - 6.0} y={y + 4.0}>{figures::count(tick as u64)}</text>
+                <text class="tick end" x={LEFT - 6.0} y={y + 4.0}>{figures::short(tick as u64)}</text>
             }
         })
         .collect_view();
@@ -42,7 +42,7 @@ pub(crate) fn LongTailPlot(
         .into_iter()
         .map(|tick| {
             view! { <text class={if across.position(tick) > RIGHT - 20.0 { "tick end" } else { "tick middle" }}
-            x={across.position(tick).min(WIDTH)} y={BOTTOM + 16.0}>{figures::count(tick as u64)}</text> }
+            x={across.position(tick).min(WIDTH)} y={BOTTOM + 16.0}>{figures::short(tick as u64)}</text> }
         })
         .collect_view();
     let mark = marked.filter(|point| point.count > 0).map(|point| {

@@ -13,6 +13,15 @@ pub fn count(number: u64) -> String {
     grouped
 }
 
+/// A round number on an axis: `100`, `10 k`, `1 M`.
+pub fn short(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..1_000_000 => format!("{} k", number / 1_000),
+        _ => format!("{} M", number / 1_000_000),
+    }
+}
+
 /// Bytes in decimal units, as disks and networks count them.
 pub fn bytes(number: u64) -> String {
     let value = number as f64;
@@ -50,6 +59,11 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
+/// A weight with its sign, and a minus that is as wide as the plus.
+pub fn signed(value: f32) -> String {
+    format!("{value:+.2}").replace('-', "−")
+}
+
 /// A measured value with about three digits.
 pub fn measure(value: f64) -> String {
     let size = value.abs();
@@ -74,6 +88,21 @@ pub fn tick(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn round_numbers_are_short() {
+        let shown: Vec<String> = [1, 100, 1_000, 10_000, 100_000, 1_000_000]
+            .into_iter()
+            .map(short)
+            .collect();
+        assert_eq!(shown, ["1", "100", "1 k", "10 k", "100 k", "1 M"]);
+    }
+
+    #[test]
+    fn weights_carry_their_sign() {
+        assert_eq!(signed(0.083), "+0.08");
+        assert_eq!(signed(-0.99), "−0.99");
+    }
 
     #[test]
     fn ticks_carry_no_needless_zeros() {

@@ -131,6 +131,8 @@ pub struct Scene {
     /// Label numbers, most frequent first; ties by number.
     by_count: Vec<u32>,
     cluster_order: Vec<u32>,
+    /// [`Scene::weight`] of every label: a logarithm a label and frame would be felt.
+    weights: Vec<f32>,
     placer: NamePlacer,
     covered: Vec<u64>,
     counts_per_cluster: Vec<u32>,
@@ -154,9 +156,11 @@ impl Scene {
         let by_count = order_by_count(&labels);
         let cluster_order = order_by_count(&clusters);
         let groups = labels.iter().map(|label| label.cluster + 1).max().unwrap_or(0) as usize;
+        let weights = labels.iter().map(|label| Self::weight(label.count)).collect();
         Self {
             labels,
             clusters,
+            weights,
             by_count,
             cluster_order,
             placer: NamePlacer::default(),
@@ -212,7 +216,7 @@ impl Scene {
         for &label in &self.by_count {
             let place = &self.labels[label as usize];
             let at = view.to_screen(place.at);
-            let radius = Self::weight(place.count) * growth;
+            let radius = self.weights[label as usize] * growth;
             if at[0] < -radius
                 || at[1] < -radius
                 || at[0] > view.size[0] + radius
@@ -265,14 +269,15 @@ impl Scene {
         self.placer.take([NOTE[0], view.size[1] - NOTE[1]], NOTE, true);
         let most = (view.size[0] * view.size[1] / AREA_PER_NAME) as usize;
         let zoom = view.zoom();
+        let growth = Self::growth(zoom);
         for &owner in focus {
-            self.place(view, owner, true);
+            self.place(view, growth, owner, true);
         }
         for index in 0..self.cluster_order.len() {
             if self.frame.names.len() >= most {
                 return;
             }
-            self.place(view, Owner::Cluster(self.cluster_order[index]), false);
+            self.place(view, growth, Owner::Cluster(self.cluster_order[index]), false);
         }
         // From afar the clusters speak for their labels; a little closer and the frequent labels join in.
         if zoom < 1.3 && self.cluster_order.len() > 12 {
@@ -282,11 +287,11 @@ impl Scene {
             if self.frame.names.len() >= most {
                 return;
             }
-            self.place(view, Owner::Label(self.by_count[index]), false);
+            self.place(view, growth, Owner::Label(self.by_count[index]), false);
         }
     }
 
-    fn place(&mut self, view: &View, owner: Owner, must: bool) {
+    fn place(&mut self, view: &View, growth: f32, owner: Owner, must: bool) {
         let (place, font, lift) = match owner {
             Owner::Cluster(id) => match self.clusters.get(id as usize) {
                 Some(place) => (place, CLUSTER_FONT, 0.0),
@@ -296,13 +301,17 @@ impl Scene {
                 Some(place) => (
                     place,
                     LABEL_FONT,
-                    Self::weight(place.count) * Self::growth(view.zoom()) + LABEL_FONT * 0.75,
+                    self.weights[id as usize] * growth + LABEL_FONT * 0.75,
                 ),
                 None => return,
             },
         };
         let at = view.to_screen(place.at);
         let half = [place.name_width * font * 0.5, font * 0.6];
+        // A name that would be cut off at the side is not looked at further; most labels of a close view are far away.
+        if !must && (at[0] < half[0] || at[0] > view.size[0] - half[0]) {
+            return;
+        }
         if self.frame.names.iter().take(8).any(|name| name.owner == owner) {
             return;
         }

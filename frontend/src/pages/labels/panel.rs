@@ -176,7 +176,7 @@ fn details(detail: &LabelDetail) -> impl IntoView + use<> {
     let terms = detail
         .terms
         .iter()
-        .map(|term| view! { <li>{term.term.clone()} " " <span class="faint small">{format!("{:+.2}", term.weight)}</span></li> })
+        .map(|term| view! { <li>{term.term.clone()} " " <span class="faint small">{figures::signed(term.weight)}</span></li> })
         .collect_view();
     let examples = detail
         .examples

@@ -106,12 +106,12 @@ fn explain(tag: &Tag) -> AnyView {
                 <tr>
                     <th scope="row" class=line.note>{line.what}</th>
                     <td class="pull-cell"><span class=class style:width=width></span></td>
-                    <td class="number">{format!("{:+.2}", line.weight)}</td>
+                    <td class="number">{figures::signed(line.weight)}</td>
                 </tr>
             }
         })
         .collect_view();
-    let total = format!("{:+.2}", evidence.total);
+    let total = figures::signed(evidence.total);
     let score = figures::percent(tag.score);
     view! {
         <table class="account small">

@@ -70,9 +70,13 @@ fn row(model: ModelSummary, act: impl Fn(Method, String) + Copy + Send + Sync + 
         }
         .into_any()
     };
+    let encoder = match model.encoder.as_str() {
+        "none" => "words alone".to_owned(),
+        encoder => encoder.to_owned(),
+    };
     view! {
         <tr>
-            <th scope="row">{model.name.clone()}<span class="small soft block">{model.encoder.clone()} ", " <code>{model.id[..model.id.len().min(8)].to_owned()}</code></span></th>
+            <th scope="row">{model.name.clone()}<span class="small soft block">{encoder} ", " <code>{model.id[..model.id.len().min(8)].to_owned()}</code></span></th>
             <td class="number">{figures::count(model.labels)}</td>
             <td class="number">{precision}</td>
             <td class="number">{figures::bytes(model.bytes)}</td>
