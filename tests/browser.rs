@@ -1,79 +1,22 @@
 //! The pages in a real browser, over a real server with a model trained on the small corpus.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use gnnxml_tests::{Browser, BrowserOptions, Eavesdropper, Server, ServerOptions, small_corpus};
+use gnnxml_tests::{
+    Browser, BrowserOptions, Eavesdropper, Page as _, SECRET, Server, TEXT, page_server, serve_page,
+    small_corpus,
+};
 
-/// A text about one subject of the small corpus, with a word no other request could hold.
-const TEXT: &str = "The trawler Xyzzyquux left the harbour. Its quota of cod was used up, the Council of fleets noted. \
-                    A report on herring and the net followed.";
-const SECRET: &str = "Xyzzyquux";
-
-/// The page as `cargo xtask web` built it.
-fn page_folder() -> Result<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist");
-    ensure!(
-        folder.join("index.html").exists(),
-        "the page is not built: run `cargo xtask web` first"
-    );
-    Ok(folder.canonicalize()?)
-}
-
-fn serve(data: &Path) -> Result<Server> {
-    let arguments = vec!["--web".to_owned(), page_folder()?.display().to_string()];
-    Server::start_with(
-        data,
-        &ServerOptions {
-            arguments,
-            ..ServerOptions::default()
-        },
-    )
-}
-
-/// A data directory with one published model, made once; tests that change nothing share its server.
+/// A server with one published model, made once; tests that change nothing share it.
 fn shared_server() -> MutexGuard<'static, Server> {
     static SERVER: OnceLock<Mutex<Server>> = OnceLock::new();
     SERVER
-        .get_or_init(|| Mutex::new(server_with_model().expect("a server with a model")))
+        .get_or_init(|| Mutex::new(page_server().expect("a server with a model")))
         .lock()
         // A test that failed while it held the server did not harm it.
         .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-fn server_with_model() -> Result<Server> {
-    let data = tempfile::tempdir()?.keep();
-    let server = serve(&data)?;
-    let corpus = server.upload("small.jsonl", small_corpus(120))?;
-    let run = server.train(corpus, 1)?;
-    server.post(&format!("/api/v1/runs/{run}/publish"), &serde_json::json!({}))?;
-    Ok(server)
-}
-
-fn wait_for_engine(browser: &Browser) -> Result<()> {
-    browser.until(
-        "the model in the worker",
-        "document.querySelector('#engine-name')",
-    )
-}
-
-/// Puts a text into the box as pasting would.
-fn paste(browser: &Browser, text: &str) -> Result<()> {
-    let text = serde_json::Value::from(text);
-    browser.until("the text box", "document.querySelector('#text')")?;
-    browser.run(&format!(
-        "const box = document.querySelector('#text'); box.value = {text}; box.dispatchEvent(new Event('input', {{bubbles: true}}));"
-    ))?;
-    Ok(())
-}
-
-fn wait_for_tags(browser: &Browser) -> Result<()> {
-    browser.until(
-        "tags",
-        "document.querySelectorAll('.tag').length > 0 && !document.querySelector('.tag-list.stale')",
-    )
 }
 
 #[test]
@@ -86,9 +29,9 @@ fn a_text_is_tagged_with_evidence_and_never_leaves_the_browser() -> Result<()> {
             ..BrowserOptions::default()
         })?;
         browser.goto(&line.base)?;
-        wait_for_engine(&browser)?;
-        paste(&browser, TEXT)?;
-        wait_for_tags(&browser)?;
+        browser.wait_for_engine()?;
+        browser.paste(TEXT)?;
+        browser.wait_for_tags()?;
         let tags = browser.text(".tag-list")?;
         ensure!(tags.contains("fishing"), "a text about fishing got {tags}");
         browser.until("the graph", "document.querySelectorAll('.vertex').length > 1")?;
@@ -144,30 +87,6 @@ fn a_text_is_tagged_with_evidence_and_never_leaves_the_browser() -> Result<()> {
 }
 
 #[test]
-fn tagging_does_not_block_the_page() -> Result<()> {
-    let server = shared_server();
-    let browser = Browser::open(BrowserOptions::default())?;
-    browser.goto(&server.base)?;
-    wait_for_engine(&browser)?;
-    paste(&browser, TEXT)?;
-    wait_for_tags(&browser)?;
-    let longest = browser.run_async(&format!(
-        "const box = document.querySelector('#text'); const text = {}; \
-         let longest = 0; new PerformanceObserver((l) => l.getEntries().forEach((e) => longest = Math.max(longest, e.duration))).observe({{type: 'longtask'}}); \
-         for (let i = 1; i <= 24; i++) {{ \
-           box.value = text.repeat(1 + i % 4) + ' ' + i; box.dispatchEvent(new Event('input', {{bubbles: true}})); \
-           await new Promise((next) => setTimeout(next, i % 8 === 0 ? 700 : 60)); }} \
-         await new Promise((next) => setTimeout(next, 1200)); return longest;",
-        serde_json::Value::from(TEXT)
-    ))?;
-    let longest = longest.as_f64().context("a number")?;
-    println!("longest task while typing: {longest} ms");
-    // A long task is one above 50 ms; other programs on a shared machine may stretch one, hence the slack.
-    ensure!(longest < 150.0, "the page was blocked for {longest} ms");
-    Ok(())
-}
-
-#[test]
 fn a_file_is_tagged_and_a_wrong_one_refused_with_a_reason() -> Result<()> {
     let server = shared_server();
     let folder = tempfile::tempdir()?;
@@ -180,7 +99,7 @@ fn a_file_is_tagged_and_a_wrong_one_refused_with_a_reason() -> Result<()> {
     std::fs::write(&binary, [0x89, b'P', b'N', b'G', 0, 0, 1, 2])?;
     let browser = Browser::open(BrowserOptions::default())?;
     browser.goto(&server.base)?;
-    wait_for_engine(&browser)?;
+    browser.wait_for_engine()?;
     browser.choose_file("#batch-file", &binary)?;
     browser.until(
         "the refusal",
@@ -194,16 +113,6 @@ fn a_file_is_tagged_and_a_wrong_one_refused_with_a_reason() -> Result<()> {
     browser.until(
         "the complaint",
         "document.querySelector('.complaints').innerText.includes('Line 2')",
-    )?;
-    paste(&browser, &"a ".repeat(600_000))?;
-    browser.until(
-        "the limit",
-        "document.querySelector('.reader-column .notice')?.innerText.includes('at most')",
-    )?;
-    paste(&browser, "")?;
-    browser.until(
-        "an empty box",
-        "!document.querySelector('.reader-column .notice')",
     )?;
     Ok(())
 }
@@ -261,7 +170,7 @@ fn labels_are_found_on_the_map_in_the_list_and_by_address() -> Result<()> {
 #[test]
 fn a_corpus_becomes_a_published_model_on_the_train_page() -> Result<()> {
     let data = tempfile::tempdir()?;
-    let server = serve(data.path())?;
+    let server = serve_page(data.path(), None)?;
     let file = data.path().join("corpus.jsonl");
     std::fs::write(&file, format!("{}not json\n", small_corpus(80)))?;
     let browser = Browser::open(BrowserOptions::default())?;
@@ -330,38 +239,6 @@ fn a_corpus_becomes_a_published_model_on_the_train_page() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn the_tag_page_works_with_the_server_gone_and_recovers_when_it_is_back() -> Result<()> {
-    let server = server_with_model()?;
-    let browser = Browser::open(BrowserOptions::default())?;
-    browser.goto(&server.base)?;
-    browser.until("the service worker", "navigator.serviceWorker.controller")?;
-    // The second visit goes through the service worker, so that the model is kept whole.
-    browser.goto(&server.base)?;
-    wait_for_engine(&browser)?;
-    paste(&browser, TEXT)?;
-    wait_for_tags(&browser)?;
-    let with_server = browser.text(".tag-list")?;
-    let base = server.base.clone();
-    server.kill();
-    browser.goto(&base)?;
-    wait_for_engine(&browser)?;
-    paste(&browser, TEXT)?;
-    wait_for_tags(&browser)?;
-    ensure!(
-        browser.text(".tag-list")? == with_server,
-        "the tags differ without the server"
-    );
-    // What needs the server says so.
-    browser.goto(&format!("{base}/train"))?;
-    browser.until(
-        "a plain word",
-        "document.querySelector('.notice')?.innerText.includes('does not answer')",
-    )?;
-    browser.screenshot("offline")?;
-    Ok(())
-}
-
 /// Every address, both themes, both widths.
 #[test]
 fn no_page_has_a_serious_accessibility_violation_or_a_console_error() -> Result<()> {
@@ -385,9 +262,9 @@ fn no_page_has_a_serious_accessibility_violation_or_a_console_error() -> Result<
                 browser.goto(&format!("{}{path}", server.base))?;
                 match name {
                     "tag" => {
-                        wait_for_engine(&browser)?;
-                        paste(&browser, TEXT)?;
-                        wait_for_tags(&browser)?;
+                        browser.wait_for_engine()?;
+                        browser.paste(TEXT)?;
+                        browser.wait_for_tags()?;
                     }
                     "labels" | "label" => {
                         browser.until("the panel", "document.querySelector('.panel h2')")?
@@ -409,26 +286,5 @@ fn no_page_has_a_serious_accessibility_violation_or_a_console_error() -> Result<
     }
     let errors = browser.console_errors()?;
     ensure!(errors.is_empty(), "console errors: {errors:?}");
-    Ok(())
-}
-
-#[test]
-fn the_first_view_comes_quickly() -> Result<()> {
-    let server = shared_server();
-    let browser = Browser::open(BrowserOptions::default())?;
-    for visit in ["cold", "warm"] {
-        let begun = Instant::now();
-        browser.goto(&server.base)?;
-        browser.until("the text box", "document.querySelector('#text')")?;
-        println!("{visit}: text box after {} ms", begun.elapsed().as_millis());
-    }
-    let first =
-        browser.run("return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0")?;
-    println!("warm: first contentful paint at {first} ms");
-    // Measured with slack for a shared machine; the figures are in docs/results/page.md.
-    ensure!(
-        first.as_f64().is_some_and(|ms| ms < 3000.0),
-        "the first view came after {first} ms"
-    );
     Ok(())
 }

@@ -34,6 +34,10 @@ impl Default for BrowserOptions {
     }
 }
 
+/// A tab of a browser.
+#[derive(Clone, Debug)]
+pub struct Tab(thirtyfour::prelude::WindowHandle);
+
 /// One browser with an empty profile of its own.
 #[derive(Debug)]
 pub struct Browser {
@@ -130,6 +134,39 @@ impl Browser {
             serde_json::json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]}),
         )?;
         Ok(())
+    }
+
+    /// Runs a script in every page before its own scripts.
+    pub fn before_every_page(&self, script: &str) -> Result<()> {
+        self.devtools(
+            "Page.addScriptToEvaluateOnNewDocument",
+            serde_json::json!({"source": format!("{{ {script} }}")}),
+        )?;
+        Ok(())
+    }
+
+    /// Leaves the page's origin only so much room to keep things in.
+    pub fn limit_storage(&self, origin: &str, bytes: u64) -> Result<()> {
+        self.devtools(
+            "Storage.overrideQuotaForOrigin",
+            serde_json::json!({"origin": origin, "quotaSize": bytes}),
+        )?;
+        Ok(())
+    }
+
+    /// Opens another tab of the same profile and drives that one from now on.
+    pub fn open_tab(&self) -> Result<Tab> {
+        let before = self.runtime.block_on(self.driver().window())?;
+        let handle = self.runtime.block_on(self.driver().new_tab())?;
+        self.runtime.block_on(self.driver().switch_to_window(handle))?;
+        Ok(Tab(before))
+    }
+
+    /// Drives another tab; the answer leads back to this one.
+    pub fn switch_to(&self, tab: Tab) -> Result<Tab> {
+        let before = self.runtime.block_on(self.driver().window())?;
+        self.runtime.block_on(self.driver().switch_to_window(tab.0))?;
+        Ok(Tab(before))
     }
 
     pub fn goto(&self, address: &str) -> Result<()> {
@@ -242,6 +279,11 @@ impl Browser {
         Ok(self
             .runtime
             .block_on(self.driver().screenshot(&folder.join(format!("{name}.png"))))?)
+    }
+
+    /// What the page shows, as PNG.
+    pub fn picture(&self) -> Result<Vec<u8>> {
+        Ok(self.runtime.block_on(self.driver().screenshot_as_png())?)
     }
 
     /// Messages the page wrote as errors since the last call.

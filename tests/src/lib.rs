@@ -7,13 +7,17 @@ mod corpus;
 mod eavesdropper;
 mod graph_model;
 mod package;
+mod page;
+mod picture;
 mod program;
 mod server;
 
-pub use browser::{Browser, BrowserOptions};
+pub use browser::{Browser, BrowserOptions, Tab};
 pub use corpus::small_corpus;
 pub use eavesdropper::Eavesdropper;
 pub use graph_model::{Agreement, GraphModel, Scored, compare, scored};
 pub use package::{copy_folder, install_package};
+pub use page::{Page, SECRET, TEXT, page_server, serve_page};
+pub use picture::with_palette;
 pub use program::program;
 pub use server::{Server, ServerOptions};

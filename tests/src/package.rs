@@ -16,13 +16,16 @@ pub fn install_package(folder: &Path) -> Result<PathBuf> {
     Ok(installed)
 }
 
-/// Copies the files of a folder.
+/// Copies a folder with all that is in it.
 pub fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
-        if entry.file_type()?.is_file() {
-            std::fs::copy(entry.path(), to.join(entry.file_name()))?;
+        let (kind, copy) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy_folder(&entry.path(), &copy)?;
+        } else if kind.is_file() {
+            std::fs::copy(entry.path(), copy)?;
         }
     }
     Ok(())

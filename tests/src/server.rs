@@ -13,6 +13,8 @@ use crate::program;
 /// How a server is started.
 #[derive(Clone, Debug, Default)]
 pub struct ServerOptions {
+    /// Where it listens, `HOST:PORT`; a free port when it is not said.
+    pub address: Option<String>,
     /// The place where it dies.
     pub fail_point: Option<String>,
     /// More arguments of `gnnxml serve`.
@@ -46,7 +48,7 @@ impl Server {
             .arg("serve")
             .arg("--data")
             .arg(data)
-            .args(["--addr", "127.0.0.1:0"])
+            .args(["--addr", options.address.as_deref().unwrap_or("127.0.0.1:0")])
             .args(&options.arguments)
             .env_remove("GNNXML_API_KEY")
             .env_remove("GNNXML_FAIL_POINT")

@@ -63,8 +63,12 @@ pub(super) struct GpuDots {
 }
 
 impl GpuDots {
-    /// Sends the places of all labels; the error says why there is no GPU.
-    pub(super) async fn new(canvas: HtmlCanvasElement, instances: Places) -> Result<Self, String> {
+    /// Sends the places of all labels; the error says why there is no GPU. `on_lost` is called when the GPU goes away.
+    pub(super) async fn new(
+        canvas: HtmlCanvasElement,
+        instances: Places,
+        on_lost: impl Fn() + Send + 'static,
+    ) -> Result<Self, String> {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
             backends: wgpu::Backends::BROWSER_WEBGPU,
             ..wgpu::InstanceDescriptor::new_without_display_handle()
@@ -86,7 +90,10 @@ impl GpuDots {
         let lost = Arc::new(AtomicBool::new(false));
         device.set_device_lost_callback({
             let lost = lost.clone();
-            move |_, _| lost.store(true, Ordering::Relaxed)
+            move |_, _| {
+                lost.store(true, Ordering::Relaxed);
+                on_lost();
+            }
         });
         let format = *surface
             .get_capabilities(&adapter)

@@ -85,7 +85,7 @@ pub(super) fn MapView(vocabulary: Arc<Vocabulary>) -> impl IntoView {
         let places = Places::of(&fresh.scene);
         stage.set_value(Some(fresh));
         leptos::task::spawn_local(async move {
-            match GpuDots::new(dots, places).await {
+            match GpuDots::new(dots, places, redraw).await {
                 Ok(dots) => {
                     stage.try_update_value(|stage| stage.as_mut().map(|stage| stage.dots = Some(dots)));
                     redraw();

@@ -79,7 +79,7 @@ fn warn_of_full_storage(state: TagState) {
         let data = event.unchecked_ref::<MessageEvent>().data();
         let kind = js_sys::Reflect::get(&data, &"kind".into()).ok();
         if kind.and_then(|kind| kind.as_string()).as_deref() == Some("storage_full") {
-            state.warning.try_set(Some(
+            state.storage_warning.try_set(Some(
                 "This device has no room left for the model, so tagging without the server will not work. Clear old models at the foot of the page, or free some disk space."
                     .to_owned(),
             ));

@@ -48,8 +48,10 @@ pub(crate) struct TagState {
     pub(crate) sketch: RwSignal<Option<(String, KeyGraph)>>,
     pub(crate) busy: RwSignal<bool>,
     pub(crate) trouble: RwSignal<Option<String>>,
-    /// What the tags lack though they are there: clusters that could not be fetched, a full disk.
+    /// What the tags lack though they are there: clusters that could not be fetched.
     pub(crate) warning: RwSignal<Option<String>>,
+    /// What cannot be kept on this device, and what that means; it stays whatever is tagged.
+    pub(crate) storage_warning: RwSignal<Option<String>>,
     /// Counts attempts to load the model; another number, another attempt.
     pub(crate) attempt: RwSignal<u32>,
     pub(crate) threshold: RwSignal<f32>,
@@ -74,6 +76,7 @@ impl TagState {
             busy: RwSignal::new(false),
             trouble: RwSignal::new(None),
             warning: RwSignal::new(None),
+            storage_warning: RwSignal::new(None),
             attempt: RwSignal::new(0),
             threshold: RwSignal::new(0.5),
             threshold_chosen: RwSignal::new(false),

@@ -86,7 +86,7 @@ pub(super) fn TagList() -> impl IntoView {
                 }/>
             <output class="small number">{move || figures::percent(state.threshold.get())}</output>
         </label>
-        {move || state.warning.get().map(|message| view! { <div class="notice small" role="status"><p>{message}</p></div> })}
+        {[state.warning, state.storage_warning].map(|warning| move || warning.get().map(|message| view! { <div class="notice small" role="status"><p>{message}</p></div> }))}
         <ol class="tag-list" aria-busy=move || state.busy.get().to_string() class:stale=move || !state.is_fresh()>
             <For each=move || above.get() key=|tag| (tag.label, tag.score.to_bits()) let:tag>
                 <TagBar tag/>
