@@ -22,8 +22,8 @@ use crate::package;
 /// Files smaller than this travel as they are: compressing them saves less than a packet.
 const WORTH_COMPRESSING: usize = 512;
 
-/// The model's code for size in the small tagger: models of words alone run as fast, networks at a third of their speed,
-/// which is why the worker runs those in the whole one.
+/// The model's code for size in the small tagger: models of words alone run as fast, networks do not, which is why the
+/// worker runs those in the whole one.
 const SMALL_SHARED: &str = r#"profile.wasm.package.gnnxml-shared.opt-level="s""#;
 
 /// Builds `dist/` and returns its path. With `release` the modules are optimised for size.
