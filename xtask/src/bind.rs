@@ -42,7 +42,7 @@ pub(crate) fn bind(root: &Path, name: &str, module: Vec<u8>, site: &mut Site) ->
 
 /// Splits the deferred views off the page's module, binds what is left, and adds all of it to the site.
 ///
-/// The parts name each other, so they keep their names in a folder that is named by a hash of them all.
+/// The parts name each other, so all of their names carry one hash of them all.
 pub(crate) fn bind_page(root: &Path, module: &[u8], site: &mut Site) -> Result<BoundModule> {
     let staging = empty_folder(&root.join("target").join("web").join("page"))?;
     let main = staging.join("main.wasm");
@@ -76,19 +76,52 @@ pub(crate) fn bind_page(root: &Path, module: &[u8], site: &mut Site) -> Result<B
         hasher.update(&bytes);
         files.push((inside, bytes));
     }
-    let folder = format!("assets/page-{}", &hex(&hasher.finalize())[..12]);
+    let hash = &hex(&hasher.finalize())[..12];
+    let names: Vec<(String, String)> = files
+        .iter()
+        .map(|(name, _)| (name.clone(), hashed_name(name, hash)))
+        .collect();
     let mut wasm_bytes = 0;
-    for (inside, bytes) in files {
-        if inside == "page_bg.wasm" {
+    for ((name, bytes), (_, new_name)) in files.into_iter().zip(&names) {
+        if name == "page_bg.wasm" {
             wasm_bytes = bytes.len();
         }
-        site.add(&format!("{folder}/{inside}"), bytes);
+        let bytes = if name.ends_with(".js") {
+            renamed(bytes, &names)?
+        } else {
+            bytes
+        };
+        site.add(&format!("assets/{new_name}"), bytes);
     }
     Ok(BoundModule {
-        wasm: format!("{folder}/page_bg.wasm"),
-        script: format!("{folder}/page.js"),
+        wasm: format!("assets/{}", hashed_name("page_bg.wasm", hash)),
+        script: format!("assets/{}", hashed_name("page.js", hash)),
         wasm_bytes,
     })
+}
+
+/// `STEM-HASH.EXT`; snippets lie in folders that wasm-bindgen names by a hash already.
+fn hashed_name(name: &str, hash: &str) -> String {
+    match name.rsplit_once('.') {
+        Some((stem, extension)) if !name.contains('/') => {
+            format!("{}-{hash}.{extension}", stem.trim_end_matches("_bg"))
+        }
+        _ => name.to_owned(),
+    }
+}
+
+/// A script whose imports and addresses go by the new names. What a module calls its imports stays as it is.
+fn renamed(script: Vec<u8>, names: &[(String, String)]) -> Result<Vec<u8>> {
+    let mut script = String::from_utf8(script).context("a script of wasm-bindgen is not UTF-8")?;
+    for (name, new_name) in names {
+        for before in ["from ", "URL("] {
+            script = script.replace(
+                &format!("{before}\"./{name}\""),
+                &format!("{before}\"./{new_name}\""),
+            );
+        }
+    }
+    Ok(script.into_bytes())
 }
 
 /// `keep_exports` holds on to what the linker exported: parts that were split off call it.

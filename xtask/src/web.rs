@@ -2,8 +2,7 @@
 //!
 //! Nothing has to be installed beside cargo: wasm-bindgen is used as a library, so its version and the one the
 //! code was compiled against are held together by `Cargo.toml`. Every file below `assets/` carries a hash of its
-//! content in its name (or in its folder's name) and may be cached for ever; `index.html`, `sw.js` and the web manifest
-//! may not.
+//! content in its name and may be cached for ever; `index.html`, `sw.js` and the web manifest may not.
 //! Start reading at [`build`].
 
 use std::collections::BTreeMap;
@@ -278,9 +277,10 @@ impl Sources {
 
 /// Whether most visits do without this file: the service worker keeps it only once it was asked for.
 fn is_rare(path: &str) -> bool {
-    let is_split_view =
-        path.starts_with("assets/page-") && path.ends_with(".wasm") && !path.ends_with("/page_bg.wasm");
-    is_split_view || path.starts_with("assets/tagger-whole")
+    ["split_", "chunk_", "tagger-whole"].iter().any(|start| {
+        path.strip_prefix("assets/")
+            .is_some_and(|name| name.starts_with(start))
+    })
 }
 
 /// What `dist/` will hold, by path.
