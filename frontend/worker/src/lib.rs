@@ -164,10 +164,12 @@ impl Tagger {
 
     /// What computes: `WebGPU` where it runs the networks, `WASM SIMD` otherwise.
     pub fn engine(&self) -> String {
-        match self.processor.is_gpu() {
-            true => "WebGPU".into(),
-            false if cfg!(target_feature = "simd128") => "WASM SIMD".into(),
-            false => "WASM".into(),
+        if self.processor.is_gpu() {
+            "WebGPU".into()
+        } else if cfg!(target_feature = "simd128") {
+            "WASM SIMD".into()
+        } else {
+            "WASM".into()
         }
     }
 

@@ -99,9 +99,10 @@ pub(super) fn stem(word: &str) -> Cow<'_, str> {
     stemmed.drop_final_e_and_l();
     stemmed.letters.make_ascii_lowercase();
     let stem = stemmed.letters();
-    match word.as_bytes().starts_with(stem) {
-        true => Cow::Borrowed(&word[..stem.len()]),
-        false => Cow::Owned(stem.iter().map(|&letter| char::from(letter)).collect()),
+    if word.as_bytes().starts_with(stem) {
+        Cow::Borrowed(&word[..stem.len()])
+    } else {
+        Cow::Owned(stem.iter().map(|&letter| char::from(letter)).collect())
     }
 }
 
