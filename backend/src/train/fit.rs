@@ -121,8 +121,8 @@ fn contenders(held_out: &[HeldOut], frequencies: &LabelFrequencies, floor: Optio
         .collect()
 }
 
-/// Where the search begins: exponents of cluster and label, lift, γ, weight of the neighbours. It is where corpora of laws,
-/// news and package descriptions end up.
+/// Where the search begins: exponents of cluster and label, lift, γ, weight of the neighbours. It is where
+/// EURLEX57K ends up.
 const START: [f32; 5] = [0.0, 0.3, 0.25, 0.2, 0.1];
 /// Rounds of the search at most.
 const ROUNDS: usize = 4;
