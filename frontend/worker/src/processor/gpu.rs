@@ -6,7 +6,7 @@ use gnnxml_kernels::{Choice, Engine, GpuError, Preference, Work};
 use gnnxml_shared::bundle::Bundle;
 use gnnxml_shared::model::encoder::bert::BertEncoder;
 use gnnxml_shared::model::matcher::{GraphInput, MatcherError};
-use gnnxml_shared::model::tagger::{Prepared, ReadOptions, Tagger};
+use gnnxml_shared::model::tagger::{Prepared, ReadOptions, Tagger, first_sentences};
 use wasm_bindgen::{JsCast as _, JsValue};
 
 use crate::Wish;
@@ -46,10 +46,7 @@ impl Processor {
             let reading = tagger.read(text, read);
             let tokens = self.transformer(tagger).and_then(|transformer| {
                 let graph = reading.keygraph.as_ref()?;
-                let sentences: Vec<&str> = (graph.sentences().iter())
-                    .map(|sentence| &text[sentence.start..sentence.end])
-                    .collect();
-                Some(transformer.tokenise(&sentences))
+                Some(transformer.tokenise(&first_sentences(text, graph, tagger.encoded_sentences)))
             });
             (reading, tokens)
         };
@@ -66,7 +63,10 @@ impl Processor {
                 .and_then(|encoder| encoder.transformer());
             let vectors = match (encoder, &tokens, windows) {
                 (Some(encoder), Some(tokens), Some(windows)) => {
-                    encoder.gather(tokens, &windows.batches, &windows.sums)
+                    let mut vectors = encoder.gather(tokens, &windows.batches, &windows.sums);
+                    let sentences = (reading.keygraph.as_ref()).map_or(0, |graph| graph.sentences().len());
+                    vectors.resize(sentences * tagger.dims, 0.0);
+                    vectors
                 }
                 _ => tagger.sentence_vectors(text, &reading),
             };
