@@ -6,6 +6,9 @@
 //! do it too. Start reading at [`Engine`], then
 //! [`GpuMatcher::forward`] and [`GpuBert::forward`].
 
+// One code for both worlds: natively a GPU is shared by threads, in the browser its handles belong to the only one there is.
+#![cfg_attr(target_arch = "wasm32", allow(clippy::arc_with_non_send_sync))]
+
 mod bert;
 mod buffers;
 mod device;

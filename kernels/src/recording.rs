@@ -248,9 +248,11 @@ impl Gpu {
             View::Between { index, bytes } => (held.between[*index].clone(), 0, *bytes),
             View::Stored(buffer) => (buffer.clone(), 0, buffer.size()),
         };
-        let mut encoder = self.device.create_command_encoder(&Default::default());
+        let mut encoder = self
+            .device
+            .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
-            let mut pass = encoder.begin_compute_pass(&Default::default());
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             for step in &recording.steps {
                 let pipeline = self.pipelines.get(step.kernel);
                 assert_eq!(

@@ -39,7 +39,7 @@ impl<T> Sender<T> {
 
 impl<T> Receiver<T> {
     /// The value, if it is there already.
-    #[cfg_attr(target_arch = "wasm32", allow(dead_code))]
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn take(&self) -> Option<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).value.take()
     }
