@@ -56,12 +56,23 @@ pub fn log_sigmoid(x: f32) -> f32 {
     x.min(0.0) - (-x.abs()).exp().ln_1p()
 }
 
+/// ln(q/(1−q)) of ln q; finite also for q = 1.
+pub fn log_odds(log_probability: f32) -> f32 {
+    let log_probability = log_probability.min(-1e-6);
+    log_probability - (-log_probability.exp_m1()).ln()
+}
+
 /// How a log-score becomes a probability.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Calibration {
-    /// σ(slope·s + offset).
-    Platt(Sigmoid),
+    /// σ(slope·ln(q/(1−q)) + offset) with q = e^(s − ceiling): a log-score ends at its ceiling, its log-odds do not, so a
+    /// straight line through them can bend at both ends.
+    Platt {
+        sigmoid: Sigmoid,
+        /// The highest log-score there can be: γ · the largest ln(1/p_ℓ).
+        ceiling: f32,
+    },
     /// Straight lines between rising knots (log-score, probability); constant beyond both ends.
     Isotonic {
         scores: Vec<f32>,
@@ -73,7 +84,7 @@ impl Calibration {
     /// The probability for a log-score; never falls when the score rises.
     pub fn probability(&self, score: f32) -> f32 {
         match self {
-            Self::Platt(sigmoid) => sigmoid.probability(score),
+            Self::Platt { sigmoid, ceiling } => sigmoid.probability(log_odds(score - ceiling)),
             Self::Isotonic {
                 scores,
                 probabilities,
@@ -165,7 +176,10 @@ impl Default for Score {
             gamma: 0.0,
             clusters: 10,
             cluster_floor: None,
-            calibration: Calibration::Platt(Sigmoid::PLAIN),
+            calibration: Calibration::Platt {
+                sigmoid: Sigmoid::PLAIN,
+                ceiling: 0.0,
+            },
             cutoff: 0.5,
         }
     }
@@ -204,6 +218,8 @@ mod tests {
             assert!(log_sigmoid(x) <= 0.0 && !log_sigmoid(x).is_nan(), "{x}");
         }
         assert!((log_sigmoid(-3.0) - sigmoid(-3.0).ln()).abs() < 1e-6);
+        assert!(log_odds(0.0).is_finite() && log_odds(1.0).is_finite());
+        assert!((log_odds(sigmoid(1.3).ln()) - 1.3).abs() < 1e-5);
     }
 
     #[test]
@@ -239,6 +255,8 @@ mod tests {
             log_inverse_propensity: 2.0,
         };
         assert!((score.log_score(signs) - expected).abs() < 1e-6);
+        let p = score.calibration.probability(expected);
+        assert!((p - expected.exp()).abs() < 1e-6, "{p}");
     }
 
     #[test]
