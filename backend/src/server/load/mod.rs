@@ -5,6 +5,7 @@
 mod client;
 mod process;
 mod soak;
+mod steal;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use serde_json::json;
 use client::Connection;
 use process::ServerProcess;
 pub use soak::{SoakReport, soak};
+use steal::StealWatch;
 
 /// What is measured.
 #[derive(Clone, Debug)]
@@ -40,6 +42,14 @@ pub struct LoadReport {
     pub half_load_requests_per_second: f64,
     pub half_load_p50_ms: f64,
     pub half_load_p99_ms: f64,
+    pub half_load_worst_ms: f64,
+    /// Of these waits, what passed before the generator got to send a request that was due, and what the engine took.
+    pub half_load_sent_late_p99_ms: f64,
+    pub half_load_engine_p99_ms: f64,
+    /// CPU time that the host gave to others meanwhile, and the p99 of the seconds in which that was next to nothing.
+    pub half_load_stolen_seconds: f64,
+    pub half_load_undisturbed_seconds: usize,
+    pub half_load_undisturbed_p99_ms: f64,
     pub connection_test_requests: usize,
     pub connection_test_connections: usize,
     pub connection_test_errors: usize,
@@ -52,6 +62,9 @@ pub struct LoadReport {
     /// Server CPU seconds over all of it.
     pub server_cpu_seconds: f64,
 }
+
+/// A second is undisturbed when the host took no more than this share of it.
+const QUIET: f64 = 0.03;
 
 fn body_of(text: &str) -> String {
     json!({"text": text, "top": 10}).to_string()
@@ -81,11 +94,27 @@ pub async fn measure(data: &Path, texts: Vec<String>, options: &LoadOptions) -> 
     report.batch_documents_per_second = batches(&server, &texts, options, cores).await?;
     report.single_requests_per_second_full = singles(&server, &texts, options.seconds, cores * 2).await?;
     let rate = report.single_requests_per_second_full / 2.0;
-    let mut millis = paced(&server, &texts, options.seconds, rate).await?;
-    millis.sort_by(f64::total_cmp);
+    let watch = StealWatch::start();
+    let sent = paced(&server, &texts, options.seconds, rate).await?;
+    let stolen = watch.stop();
+    let waits = sorted(&sent, |request| request.waited);
     report.half_load_requests_per_second = rate;
-    report.half_load_p50_ms = quantile(&millis, 0.5);
-    report.half_load_p99_ms = quantile(&millis, 0.99);
+    report.half_load_p50_ms = quantile(&waits, 0.5);
+    report.half_load_p99_ms = quantile(&waits, 0.99);
+    report.half_load_worst_ms = quantile(&waits, 1.0);
+    report.half_load_sent_late_p99_ms = quantile(&sorted(&sent, |request| request.sent_late), 0.99);
+    report.half_load_engine_p99_ms = quantile(&sorted(&sent, |request| request.engine), 0.99);
+    let quiet: Vec<bool> = stolen
+        .iter()
+        .map(|of_it| *of_it <= QUIET * cores as f64)
+        .collect();
+    let undisturbed: Vec<Paced> = sent
+        .into_iter()
+        .filter(|request| quiet.get(request.due as usize).is_some_and(|quiet| *quiet))
+        .collect();
+    report.half_load_stolen_seconds = stolen.iter().sum();
+    report.half_load_undisturbed_seconds = quiet.iter().filter(|quiet| **quiet).count();
+    report.half_load_undisturbed_p99_ms = quantile(&sorted(&undisturbed, |request| request.waited), 0.99);
 
     report.memory_before_mb = server.memory_mb();
     let (errors, seconds) = many(&server, &texts, options).await?;
@@ -178,13 +207,31 @@ async fn singles(
     Ok(requests as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// Milliseconds of requests sent at a fixed rate; waiting for a free connection counts as waiting.
+/// A request that was sent on time or should have been; milliseconds, but for `due`.
+struct Paced {
+    /// Seconds from the start.
+    due: f64,
+    /// From the moment it was due to its answer.
+    waited: f64,
+    /// From the moment it was due to the moment it was sent.
+    sent_late: f64,
+    /// As the server says.
+    engine: f64,
+}
+
+fn sorted(sent: &[Paced], of: impl Fn(&Paced) -> f64) -> Vec<f64> {
+    let mut values: Vec<f64> = sent.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+/// Requests sent at a fixed rate; waiting for a free connection counts as waiting.
 async fn paced(
     server: &ServerProcess,
     texts: &Arc<Vec<String>>,
     seconds: f64,
     rate: f64,
-) -> anyhow::Result<Vec<f64>> {
+) -> anyhow::Result<Vec<Paced>> {
     const CONNECTIONS: usize = 16;
     let addr = server.addr;
     let count = ((seconds * rate) as usize).max(1);
@@ -195,19 +242,27 @@ async fn paced(
             let (texts, next) = (Arc::clone(texts), Arc::clone(&next));
             tokio::spawn(async move {
                 let mut connection = Connection::open(addr).await?;
-                let mut millis = Vec::new();
+                let mut sent = Vec::new();
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     if at >= count {
-                        return anyhow::Ok(millis);
+                        return anyhow::Ok(sent);
                     }
                     let due = begun + Duration::from_secs_f64(at as f64 / rate);
                     tokio::time::sleep_until(due.into()).await;
+                    let sent_late = due.elapsed().as_secs_f64() * 1e3;
                     let answer = connection
                         .post("/api/v1/tag", &body_of(&texts[at % texts.len()]))
                         .await?;
                     anyhow::ensure!(answer.status == 200, "a request failed: {}", answer.text());
-                    millis.push(due.elapsed().as_secs_f64() * 1e3);
+                    let waited = due.elapsed().as_secs_f64() * 1e3;
+                    let engine = answer.json()?["milliseconds"].as_f64().unwrap_or(f64::NAN);
+                    sent.push(Paced {
+                        due: at as f64 / rate,
+                        waited,
+                        sent_late,
+                        engine,
+                    });
                 }
             })
         })
