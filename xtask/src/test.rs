@@ -54,11 +54,12 @@ fn native<'a>(command: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
 /// Formatting, clippy for both targets, and licences where cargo-deny is installed.
 pub(crate) fn lint() -> Result<()> {
     steps::cargo(&["fmt", "--all", "--check"])?;
-    steps::cargo(&native("clippy", &["--all-targets"]))?;
+    steps::cargo(&native("clippy", &["--all-targets", "--", "-D", "warnings"]))?;
     let mut wasm = vec!["clippy", "--target", "wasm32-unknown-unknown"];
     for name in WASM_ONLY {
         wasm.extend(["-p", name]);
     }
+    wasm.extend(["--", "-D", "warnings"]);
     steps::cargo(&wasm)?;
     if steps::found("cargo-deny") {
         steps::run(Command::new("cargo-deny").args(["--offline", "check", "licenses", "bans", "sources"]))

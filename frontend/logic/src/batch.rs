@@ -250,18 +250,12 @@ pub fn csv_cell(text: &str) -> String {
 
 /// Tags at or above `threshold` as `id,label,probability` lines.
 pub fn to_csv(results: &[(String, TagResponse)], threshold: f32) -> String {
-    let mut csv = String::from("id,label,probability\n");
-    for (id, response) in results {
-        for tag in response.tags.iter().filter(|tag| tag.score >= threshold) {
-            csv.push_str(&format!(
-                "{},{},{:.4}\n",
-                csv_cell(id),
-                csv_cell(&tag.name),
-                tag.score
-            ));
-        }
-    }
-    csv
+    let heading = "id,label,probability\n".to_owned();
+    let lines = results.iter().flat_map(|(id, response)| {
+        let kept = response.tags.iter().filter(move |tag| tag.score >= threshold);
+        kept.map(move |tag| format!("{},{},{:.4}\n", csv_cell(id), csv_cell(&tag.name), tag.score))
+    });
+    std::iter::once(heading).chain(lines).collect()
 }
 
 #[derive(Serialize)]

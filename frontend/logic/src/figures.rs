@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn ticks_carry_no_needless_zeros() {
-        let shown: Vec<String> = [0.2, 0.6000000000000001, 10.0, -0.0].map(tick).to_vec();
+        let shown: Vec<String> = [0.2, 0.1 + 0.5 + f64::EPSILON, 10.0, -0.0].map(tick).to_vec();
         assert_eq!(shown, ["0.2", "0.6", "10", "0"]);
     }
 

@@ -14,7 +14,7 @@ use web_sys::MessageEvent;
 use super::state::{EngineState, TagState};
 use crate::offline;
 use crate::shell::Models;
-use crate::worker_client::TaggerClient;
+use crate::worker_client::{LoadProgress, TaggerClient};
 
 /// A pause in typing after which the text is tagged.
 const PAUSE: u32 = 350;
@@ -105,7 +105,7 @@ async fn load(state: TagState, model: String) {
     if state.loaded.with_value(|loaded| loaded.as_ref() == Some(&model)) {
         return;
     }
-    state.engine.set(EngineState::Loading(Default::default()));
+    state.engine.set(EngineState::Loading(LoadProgress::default()));
     let client = match client(state) {
         Ok(client) => client,
         Err(message) => {
@@ -246,7 +246,7 @@ async fn tag(state: TagState, models: Models, text: String) {
 /// The model's own cut-off; where no tag reaches it, low enough for the best few, whose bars say how unsure they are.
 fn first_threshold(response: &TagResponse) -> f32 {
     let reached = response.tags.iter().any(|tag| tag.score >= response.cutoff);
-    let best_few = response.tags.iter().map(|tag| tag.score).take(3).last();
+    let best_few = response.tags.iter().map(|tag| tag.score).take(3).next_back();
     match best_few {
         Some(score) if !reached => (score * 100.0).floor() / 100.0,
         _ => response.cutoff,
