@@ -48,3 +48,12 @@ pub struct FeedbackList {
     /// How many of them carry a text and an accepted label: what the export holds.
     pub exportable: u64,
 }
+
+/// A line of `GET /api/v1/feedback/export`: a kept text with its accepted labels, as a document that `train` and `learn` read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LabelledText {
+    pub id: String,
+    pub text: String,
+    pub labels: Vec<String>,
+}

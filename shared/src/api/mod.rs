@@ -21,7 +21,7 @@ pub use clusters::{
 };
 pub use corpora::{Complaint, CorpusStats, LabelCount, Spread, TailPoint, TailShare};
 pub use error::{ErrorBody, ErrorCode, ErrorType};
-pub use feedback::{Feedback, FeedbackList, NewFeedback};
+pub use feedback::{Feedback, FeedbackList, LabelledText, NewFeedback};
 pub use health::{Health, HealthStatus, Limits};
 pub use models::{ModelList, ModelSummary};
 pub use progress::{LogLevel, Stage, TrainEvent};

@@ -5,7 +5,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use gnnxml_shared::api::{ErrorBody, ErrorCode, Feedback, FeedbackList, NewFeedback};
+use gnnxml_shared::api::{ErrorBody, ErrorCode, Feedback, FeedbackList, LabelledText, NewFeedback};
 use serde::Deserialize;
 
 use crate::server::AppState;
@@ -129,7 +129,7 @@ pub(in crate::server) async fn delete(
 
 /// Kept texts with their accepted labels, as a JSONL corpus
 #[utoipa::path(get, path = "/api/v1/feedback/export", tag = "feedback", responses(
-    (status = 200, body = String, content_type = "application/x-ndjson"), (status = "default", body = ErrorBody)))]
+    (status = 200, body = LabelledText, content_type = "application/x-ndjson"), (status = "default", body = ErrorBody)))]
 pub(in crate::server) async fn export(State(state): State<AppState>) -> Response {
     let lines = async_stream::stream! {
         let mut after = 0;
@@ -145,12 +145,12 @@ pub(in crate::server) async fn export(State(state): State<AppState>) -> Response
             after = last.id;
             let mut lines = String::new();
             for piece in page {
-                let line = serde_json::json!({
-                    "id": format!("feedback-{}", piece.id),
-                    "text": piece.text,
-                    "labels": piece.accepted,
-                });
-                lines += &line.to_string();
+                let line = LabelledText {
+                    id: format!("feedback-{}", piece.id),
+                    text: piece.text.unwrap_or_default(),
+                    labels: piece.accepted,
+                };
+                lines += &serde_json::to_string(&line).expect("a document is plain data");
                 lines.push('\n');
             }
             yield Ok(Bytes::from(lines));
