@@ -2,7 +2,9 @@
 
 use clap::Subcommand;
 
-use super::{bench_ablation, bench_encoder, bench_keygraph, bench_labels, bench_matcher, bench_server};
+use super::{
+    bench_ablation, bench_encoder, bench_growth, bench_keygraph, bench_labels, bench_matcher, bench_server,
+};
 
 /// Arguments of `gnnxml bench`.
 #[derive(Debug, clap::Args)]
@@ -18,6 +20,8 @@ enum BenchCommand {
     Ablation(bench_ablation::Args),
     /// Sentence encoders: tokens a second against onnxruntime and candle, and what eight bits cost
     Encoder(bench_encoder::Args),
+    /// Training generated corpora of growing vocabularies: time, memory, and whether anything was learned
+    Growth(bench_growth::Args),
     /// Reading a corpus and drawing every KeyGraph, by number of threads
     Keygraph(bench_keygraph::Args),
     /// Label graph, clustering and map: quality, speed against scikit-learn, growth
@@ -32,6 +36,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         BenchCommand::Ablation(args) => bench_ablation::run(&args),
         BenchCommand::Encoder(args) => bench_encoder::run(&args),
+        BenchCommand::Growth(args) => bench_growth::run(&args),
         BenchCommand::Keygraph(args) => bench_keygraph::run(&args),
         BenchCommand::Labels(args) => bench_labels::run(args),
         BenchCommand::Matcher(args) => bench_matcher::run(&args),
@@ -48,4 +53,18 @@ pub(super) fn peak_megabytes() -> u64 {
             line.split_whitespace().nth(1)?.parse::<u64>().ok()
         })
         .map_or(0, |kilobytes| kilobytes / 1024)
+}
+
+/// CPU seconds of this process so far; 0 where the system does not tell.
+pub(super) fn cpu_seconds() -> f64 {
+    let of = |stat: &str| {
+        // After the command's name in brackets: state is field 3, user and system ticks fields 14 and 15.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+        let ticks = fields.next()?.parse::<f64>().ok()? + fields.next()?.parse::<f64>().ok()?;
+        Some(ticks / 100.0)
+    };
+    std::fs::read_to_string("/proc/self/stat")
+        .ok()
+        .and_then(|stat| of(&stat))
+        .unwrap_or(0.0)
 }

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use super::WrongInput;
+use super::bench::cpu_seconds;
+use super::dot_plot::{Dot, dot_plot};
 use crate::data::{CorpusSource, IdFilter, available_threads};
 use crate::matcher::DeviceChoice;
 use crate::train::{Model, TrainConfig, TrainRequest, train};
@@ -25,13 +26,16 @@ pub(super) struct Args {
     /// The preset that is changed
     #[arg(long, default_value = "fast")]
     preset: String,
-    /// Groups of rows: partition, clusters, matcher, ranker, score
+    /// Groups of rows: partition, features, clusters, matcher, ranker, score
     #[arg(
         long,
         value_delimiter = ',',
-        default_value = "partition,clusters,matcher,ranker,score"
+        default_value = "partition,features,clusters,matcher,ranker,score"
     )]
     groups: Vec<String>,
+    /// Draw P@1 and PSP@1 of every row into this SVG file
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// One more row: a name and TOML settings, such as 'C = 2: [ranker]\ncost = 2.0'; may be repeated
     #[arg(long = "try", value_name = "NAME: TOML")]
     tries: Vec<String>,
@@ -58,6 +62,16 @@ fn group(name: &str, labels: usize) -> anyhow::Result<Vec<Row>> {
                 row(
                     &format!("partition {method}"),
                     &format!("[clusters]\nmethod = \"{method}\""),
+                )
+            })
+            .into(),
+        "features" => ["words", "vectors"]
+            .map(|features| {
+                row(
+                    &format!("labels by {features}, lsa"),
+                    &format!(
+                        "label_features = \"{features}\"\n[encoder]\nname = \"lsa\"\n[ranker]\nembedding = true"
+                    ),
                 )
             })
             .into(),
@@ -101,7 +115,7 @@ fn group(name: &str, labels: usize) -> anyhow::Result<Vec<Row>> {
         ],
         other => {
             let message =
-                format!("no group {other:?}; expected partition, clusters, matcher, ranker or score");
+                format!("no group {other:?}; expected partition, features, clusters, matcher, ranker or score");
             return Err(WrongInput(message).into());
         }
     })
@@ -115,12 +129,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let test = CorpusSource::detect(&args.test)?.keep_repeated_ids();
     let folder = tempfile::tempdir()?;
     println!(
-        "| | P@1 | P@3 | P@5 | nDCG@5 | PSP@1 | PSP@3 | PSP@5 | train s | MB |\n|---|---|---|---|---|---|---|---|---|---|"
+        "| | P@1 | P@3 | P@5 | nDCG@5 | PSP@1 | PSP@3 | PSP@5 | train CPU s | MB |\n|---|---|---|---|---|---|---|---|---|---|"
     );
-    let measure = |row: &Row| -> anyhow::Result<usize> {
+    let mut dots = Vec::new();
+    let mut measure = |row: &Row| -> anyhow::Result<usize> {
         let config = TrainConfig::of_preset_with(&args.preset, &row.name, &row.settings)?;
         let out = folder.path().join("model");
-        let started = Instant::now();
+        let used = cpu_seconds();
         train(
             &TrainRequest {
                 corpus: corpus.clone(),
@@ -134,7 +149,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             },
             &|_| {},
         )?;
-        let seconds = started.elapsed().as_secs_f64();
+        let seconds = cpu_seconds() - used;
         let model = Model::load(&out)?;
         let report = crate::evaluate::evaluate(&model, &test, available_threads())?;
         let of = |name: &str| report.get(name).unwrap_or(f64::NAN);
@@ -151,6 +166,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             of("PSP@5"),
             bytes as f64 / 1e6,
         );
+        dots.push(Dot {
+            name: row.name.clone(),
+            values: [of("P@1"), of("PSP@1")],
+        });
         Ok(model.manifest.labels)
     };
     let labels = measure(&row(&format!("preset {}", args.preset), ""))?;
@@ -164,6 +183,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             return Err(WrongInput(format!("{tried:?}: expected a name, a colon and TOML settings")).into());
         };
         measure(&row(name.trim(), &settings.replace("\\n", "\n")))?;
+    }
+    if let Some(path) = &args.plot {
+        crate::data::write_atomic(path, dot_plot(["P@1", "PSP@1"], &dots).as_bytes())?;
     }
     Ok(())
 }

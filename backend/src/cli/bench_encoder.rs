@@ -16,6 +16,7 @@ use gnnxml_shared::model::encoder::SentenceEncoder;
 use gnnxml_shared::model::encoder::bert::Tokens;
 
 use super::WrongInput;
+use super::bench::cpu_seconds;
 use crate::encoder::bert::NativeBert;
 use crate::encoder::{Encoder, Precision, distil, place_of};
 
@@ -345,19 +346,8 @@ fn median(passes: &[Pass]) -> Option<Pass> {
     })
 }
 
-/// CPU seconds of this process so far, where the system tells.
-fn cpu_seconds() -> Option<f64> {
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // After the command's name in brackets: state is field 3, user and system ticks fields 14 and 15.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let ticks = fields.next()?.parse::<f64>().ok()? + fields.next()?.parse::<f64>().ok()?;
-    Some(ticks / 100.0)
-}
-
 /// CPU seconds since `before`; wall seconds where the system does not tell.
-fn cpu_since(before: Option<f64>, wall: f64) -> f64 {
-    match (before, cpu_seconds()) {
-        (Some(before), Some(now)) if now > before => now - before,
-        _ => wall,
-    }
+fn cpu_since(before: f64, wall: f64) -> f64 {
+    let used = cpu_seconds() - before;
+    if used > 0.0 { used } else { wall }
 }

@@ -32,6 +32,9 @@ pub struct TrainConfig {
     #[serde(default)]
     pub keygraph: keygraph::Options,
     pub encoder: EncoderSettings,
+    /// What labels are clustered by, besides the company they keep.
+    #[serde(default)]
+    pub label_features: LabelFeatures,
     pub clusters: ClusterOptions,
     pub matcher: MatcherSettings,
     pub ranker: RankerSettings,
@@ -49,6 +52,17 @@ pub struct EncoderSettings {
     /// Sentences of a document that are encoded, from its beginning; 0 for all.
     #[serde(default)]
     pub sentences: u32,
+}
+
+/// What a label's vector is the sum of, over its documents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LabelFeatures {
+    /// TF-IDF.
+    #[default]
+    Words,
+    /// The encoder's document vectors, which are there when the rankers look at them too.
+    Vectors,
 }
 
 /// Which matcher chooses clusters.
@@ -287,6 +301,13 @@ impl TrainConfig {
                 "score.hold_out",
                 self.score.hold_out.to_string(),
                 "a share from 0 to 0.9",
+            );
+        }
+        if self.label_features == LabelFeatures::Vectors && !self.ranker.embedding {
+            return wrong(
+                "label_features",
+                "vectors".into(),
+                "words, or ranker.embedding = true, so that documents have vectors",
             );
         }
         if self.needs_vectors() && self.encoder.name == "none" {

@@ -24,8 +24,8 @@ mod tests;
 
 pub use codec::{PartError, PartReader, PartWriter};
 pub use config::{
-    CalibrationKind, ConfigError, EncoderSettings, MatcherKind, MatcherSettings, PRESETS, RankerSettings,
-    ScoreSettings, TrainConfig, preset,
+    CalibrationKind, ConfigError, EncoderSettings, LabelFeatures, MatcherKind, MatcherSettings, PRESETS,
+    RankerSettings, ScoreSettings, TrainConfig, preset,
 };
 pub use error::TrainError;
 pub use examples::Examples;

@@ -14,6 +14,7 @@ use gnnxml_shared::model::score::{Score, log_sigmoid, strongest};
 use gnnxml_shared::model::tagger::{LsaSentences, TagLabel, Tagger};
 use rayon::prelude::*;
 
+use super::config::LabelFeatures;
 use super::encode::{Encoded, encode};
 use super::fit::{self, HeldOut, Outcome as Scored};
 use super::matching::{Matched, match_clusters};
@@ -23,7 +24,8 @@ use super::work::{Work, corpus_fingerprint};
 use super::{Gathered, Progress, TrainConfig, TrainError, gather};
 use crate::data::CorpusSource;
 use crate::labels::{
-    DocumentLabels, LabelClusters, LabelTerms, LabelVectors, cluster_labels, label_vectors_sparse,
+    DocumentLabels, LabelClusters, LabelTerms, LabelVectors, cluster_labels, label_vectors_dense,
+    label_vectors_sparse,
 };
 use crate::matcher::DeviceChoice;
 
@@ -109,7 +111,7 @@ pub fn train(request: &TrainRequest, emit: &(dyn Fn(TrainEvent) + Sync)) -> Resu
                 .map_err(|e| part.wrong("clusters", e, "a partition of the labels"))
         },
         |clusters, part| part.u32s(&clusters.to_bytes().into_iter().map(u32::from).collect::<Vec<_>>()),
-        || cluster(&documents, config, &progress(Stage::Cluster)),
+        || cluster(&documents, &encoded, config, &progress(Stage::Cluster)),
     )?;
     let matched = work.stage(
         Stage::Match,
@@ -249,6 +251,7 @@ fn tell_counts(documents: &Documents, progress: &Progress<'_>) {
 
 fn cluster(
     documents: &Documents,
+    encoded: &Encoded,
     config: &TrainConfig,
     progress: &Progress<'_>,
 ) -> Result<LabelClusters, TrainError> {
@@ -266,7 +269,14 @@ fn cluster(
         seed: config.seed,
         ..config.clusters.clone()
     };
-    let clusters = cluster_labels(&incidence, LabelVectors::Sparse(vectors.clone()), &options)?;
+    let features = match config.label_features {
+        LabelFeatures::Words => LabelVectors::Sparse(vectors.clone()),
+        LabelFeatures::Vectors => {
+            let learned = &encoded.embeddings[..training * encoded.dims];
+            LabelVectors::Dense(label_vectors_dense(learned, encoded.dims, &incidence, None)?)
+        }
+    };
+    let clusters = cluster_labels(&incidence, features, &options)?;
     let vocabulary: Vec<String> = gathered
         .tfidf
         .terms()
