@@ -78,6 +78,21 @@ pub fn measure(value: f64) -> String {
     }
 }
 
+/// Names with their numbers behind them where others are called the same: `wine`, but `wine 3` and `wine 5`.
+pub fn told_apart(named: &[(u64, &str)]) -> Vec<String> {
+    let alone = |name: &str| named.iter().filter(|(_, other)| *other == name).count() == 1;
+    named
+        .iter()
+        .map(|(number, name)| {
+            if alone(name) {
+                (*name).to_owned()
+            } else {
+                format!("{name} {number}")
+            }
+        })
+        .collect()
+}
+
 /// A value on an axis, without zeros that say nothing: 0.2, 10, 2500.
 pub fn tick(value: f64) -> String {
     let rounded = (value * 1e6).round() / 1e6;
@@ -102,6 +117,12 @@ mod tests {
     fn weights_carry_their_sign() {
         assert_eq!(signed(0.083), "+0.08");
         assert_eq!(signed(-0.99), "−0.99");
+    }
+
+    #[test]
+    fn only_equal_names_get_numbers() {
+        let named = told_apart(&[(3, "wine"), (4, "oil"), (5, "wine")]);
+        assert_eq!(named, ["wine 3", "oil", "wine 5"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use gnnxml_page_logic::figures;
 use gnnxml_page_logic::run_story::RunStory;
 use gnnxml_shared::api::Run;
 use leptos::prelude::*;
@@ -41,24 +42,30 @@ fn Comparison(runs: Memo<Vec<Run>>, ids: Memo<Vec<u64>>) -> impl IntoView {
             .map(|id| (id, Following::start(id).story))
             .collect::<BTreeMap<_, _>>()
     });
-    let curves =
-        move |value: fn(&gnnxml_page_logic::run_story::EpochPoint) -> Option<f64>| {
-            Signal::derive(move || {
-                runs.with(|runs| {
-                    followed.with(|followed| {
-                        runs.iter()
-                            .enumerate()
-                            .filter_map(|(index, run)| {
-                                let story: &RwSignal<RunStory> = followed.get(&run.id)?;
-                                Some(story.with(|story| {
-                                    over_epochs(&story.epochs, run.name.clone(), index % 6, value)
-                                }))
+    let names = Memo::new(move |_| {
+        runs.with(|runs| {
+            let named: Vec<(u64, &str)> = runs.iter().map(|run| (run.id, run.name.as_str())).collect();
+            figures::told_apart(&named)
+        })
+    });
+    let curves = move |value: fn(&gnnxml_page_logic::run_story::EpochPoint) -> Option<f64>| {
+        Signal::derive(move || {
+            runs.with(|runs| {
+                followed.with(|followed| {
+                    (runs.iter().zip(names.get()))
+                        .enumerate()
+                        .filter_map(|(index, (run, name))| {
+                            let story: &RwSignal<RunStory> = followed.get(&run.id)?;
+                            story.with(|story| {
+                                let learned = !story.epochs.is_empty();
+                                learned.then(|| over_epochs(&story.epochs, name, index % 6, value))
                             })
-                            .collect::<Vec<Series>>()
-                    })
+                        })
+                        .collect::<Vec<Series>>()
                 })
             })
-        };
+        })
+    };
     // Runs without the graph network have no curves to lay on top of each other.
     let any_curve = move || {
         followed.with(|followed| {
@@ -69,13 +76,13 @@ fn Comparison(runs: Memo<Vec<Run>>, ids: Memo<Vec<u64>>) -> impl IntoView {
     };
     let head = move || {
         runs.with(|runs| {
-            runs.iter()
+            (runs.iter().zip(names.get()))
                 .enumerate()
-                .map(|(index, run)| {
+                .map(|(index, (run, name))| {
                     view! {
                         <th scope="col" class="number">
                             <span class=format!("swatch line-{}", index % 6)></span>
-                            <a href=format!("/train/run/{}", run.id)>{run.name.clone()}</a>
+                            <a href=format!("/train/run/{}", run.id)>{name}</a>
                         </th>
                     }
                 })

@@ -268,7 +268,7 @@ fn Figures(following: Following, run: Memo<Option<Run>>) -> impl IntoView {
             .collect_view()
     };
     view! {
-        <div class:gone=move || !has_figures()>
+        <div class="figures" class:gone=move || !has_figures()>
             <h3>"On the validation documents, in percent"</h3>
             <dl class="facts figures-list">{rows}</dl>
         </div>

@@ -16,7 +16,7 @@ const PRESETS: [(Preset, &str, &str); 3] = [
     (
         Preset::Fast,
         "Fast",
-        "Learns word meanings from the corpus itself. Seconds to a minute.",
+        "Goes by the words alone: nothing to fetch. Seconds to a minute.",
     ),
     (
         Preset::Balanced,
@@ -26,7 +26,7 @@ const PRESETS: [(Preset, &str, &str); 3] = [
     (
         Preset::Best,
         "Best",
-        "Reads every sentence with a transformer. Needs its weights, takes longest.",
+        "Reads first sentences with a transformer, too. Needs its weights, takes longest.",
     ),
 ];
 
