@@ -5,6 +5,8 @@ use gnnxml_shared::model::ranker::ClusterRankers;
 use gnnxml_shared::model::score::log_sigmoid;
 use gnnxml_shared::model::score::strongest;
 use gnnxml_shared::model::tagger::ClusterMatcher;
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use super::codec::{PartError, PartReader, PartWriter};
@@ -15,6 +17,7 @@ use super::work::Work;
 use super::{MatcherKind, Progress, TrainConfig, TrainError};
 use crate::labels::LabelClusters;
 use crate::matcher::{Lists, TrainData, TrainOptions, ValidationData};
+use crate::ranker::block::LANES;
 use crate::ranker::{Dual, Loss, RankerConfig, Rows, TrainingSet, train_rankers};
 
 /// The matchers and what they say about the documents of the run.
@@ -139,37 +142,120 @@ fn train_linear(
         tail_weight: 0.0,
     };
     let total = (clusters * (1 + usize::from(documents.refits()))) as u64;
+    let groups = groups(clusters, documents.len());
+    let sampled = Sample::new(&groups, documents.len(), config.seed);
     let solve = |keep: &dyn Fn(usize) -> bool, start: Option<&[Dual]>, before: u64| {
-        let taking_part: Vec<u32> = (0..documents.len())
-            .filter(|&d| keep(d))
-            .map(|d| d as u32)
-            .collect();
         let mut of_cluster = vec![Vec::new(); clusters];
-        for &document in &taking_part {
-            for &cluster in &truth[document as usize] {
-                of_cluster[cluster as usize].push(document);
+        let mut taking_part = 0;
+        for document in (0..documents.len()).filter(|&d| keep(d)) {
+            taking_part += 1;
+            for &cluster in &truth[document] {
+                of_cluster[cluster as usize].push(document as u32);
             }
         }
+        let candidates: Vec<Vec<u32>> = (groups.iter().zip(&sampled.documents))
+            .map(|(group, sample)| {
+                let sample = sample.iter().copied().filter(|&d| keep(d as usize));
+                let mut seen: Vec<u32> = sample.collect();
+                if !sampled.is_everything() {
+                    seen.extend(group.iter().flat_map(|&cluster| &of_cluster[cluster as usize]));
+                    seen.sort_unstable();
+                    seen.dedup();
+                }
+                seen
+            })
+            .collect();
         let set = TrainingSet {
             rows: &rows,
             label_documents: &of_cluster,
-            clusters: &[(0..clusters as u32).collect()],
-            candidates: &[taking_part],
+            clusters: &groups,
+            candidates: &candidates,
             inverse_propensity: &[],
         };
-        train_rankers(&set, &solver, config.seed, start, &|done| {
+        let mut trained = train_rankers(&set, &solver, config.seed, start, &|done| {
             progress.done(before + done, Some(total));
             !progress.stopped()
         })
-        .ok_or(TrainError::Interrupted)
+        .ok_or(TrainError::Interrupted)?;
+        if sampled.is_everything() {
+            return Ok((trained.clusters.pop().unwrap_or_default(), trained.duals));
+        }
+        let mut all = Vec::with_capacity(clusters);
+        for (group, seen) in trained.clusters.iter().zip(&candidates) {
+            for mut ranker in group.to_labels() {
+                let own = of_cluster[ranker.label as usize].len();
+                ranker.bias += unseen_negatives(seen.len() - own, taking_part - own);
+                all.push(ranker);
+            }
+        }
+        Ok::<_, TrainError>((ClusterRankers::new(all, rows.dims()), trained.duals))
     };
-    let mut first = solve(&|d| !documents.held_out[d], None, 0)?;
-    let of_first = first.clusters.pop().unwrap_or_default();
+    let (first, duals) = solve(&|d| !documents.held_out[d], None, 0)?;
     if !documents.refits() {
-        return Ok((of_first.clone(), of_first));
+        return Ok((first.clone(), first));
     }
-    let mut last = solve(&|d| d < documents.training, Some(&first.duals), clusters as u64)?;
-    Ok((of_first, last.clusters.pop().unwrap_or_default()))
+    let (last, _) = solve(&|d| d < documents.training, Some(&duals), clusters as u64)?;
+    Ok((first, last))
+}
+
+/// With more pairs of a cluster and a document than this, clusters no longer learn from every document: both grow with the
+/// corpus, their product must not.
+const MOST_PAIRS: usize = 50_000_000;
+
+/// Clusters that learn from the same documents: all together, or, where those would be too many, neighbours by number, which two-level
+/// clustering makes alike, so that the documents of one are the hardest negatives of the others.
+fn groups(clusters: usize, documents: usize) -> Vec<Vec<u32>> {
+    let all: Vec<u32> = (0..clusters as u32).collect();
+    if clusters.saturating_mul(documents) <= MOST_PAIRS {
+        return vec![all];
+    }
+    all.chunks(LANES).map(<[u32]>::to_vec).collect()
+}
+
+/// Documents that each group of clusters learns from besides its own.
+struct Sample {
+    documents: Vec<Vec<u32>>,
+}
+
+impl Sample {
+    fn new(groups: &[Vec<u32>], documents: usize, seed: u64) -> Self {
+        let clusters: usize = groups.iter().map(Vec::len).sum();
+        let rate = if groups.len() == 1 {
+            1.0
+        } else {
+            (MOST_PAIRS as f64 / clusters as f64 / documents as f64).min(1.0)
+        };
+        let draw = |group: usize| -> Vec<u32> {
+            if rate >= 1.0 {
+                return (0..documents as u32).collect();
+            }
+            // From one drawn document to the next: geometric gaps, as if each were drawn by itself.
+            let mut random = ChaCha8Rng::seed_from_u64(seed ^ (group as u64) << 32);
+            let mut drawn = Vec::new();
+            let mut at = 0.0f64;
+            loop {
+                at += (random.random::<f64>().max(f64::MIN_POSITIVE).ln() / (-rate).ln_1p()).floor();
+                if at >= documents as f64 {
+                    return drawn;
+                }
+                drawn.push(at as u32);
+                at += 1.0;
+            }
+        };
+        Self {
+            documents: (0..groups.len()).into_par_iter().map(draw).collect(),
+        }
+    }
+
+    /// Whether there is one group, which sees every document.
+    fn is_everything(&self) -> bool {
+        self.documents.len() == 1
+    }
+}
+
+/// What a classifier's log-odds must change by when it saw only `seen` of `all` negatives (King and Zeng, 2001).
+fn unseen_negatives(seen: usize, all: usize) -> f32 {
+    ((seen.max(1) as f64) / (all.max(1) as f64)).ln() as f32
 }
 
 /// Trains the graph network; its logits for every document of the run come with it.
@@ -372,5 +458,48 @@ impl Matched {
             last_predicted,
             held_log_odds,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_pairs_are_learned_from_whole() {
+        let groups = groups(54, 15_539);
+        let sample = Sample::new(&groups, 15_539, 0);
+        assert!(sample.is_everything());
+        assert_eq!(sample.documents[0].len(), 15_539);
+        assert_eq!(groups[0].len(), 54);
+    }
+
+    #[test]
+    fn many_pairs_are_drawn_from_evenly_and_alike_every_time() {
+        let (clusters, documents) = (1_000, 500_000);
+        let groups = groups(clusters, documents);
+        assert_eq!(groups.concat().len(), clusters);
+        let sample = Sample::new(&groups, documents, 7);
+        assert!(!sample.is_everything());
+        let expected = MOST_PAIRS as f64 / clusters as f64;
+        for drawn in &sample.documents {
+            assert!(drawn.is_sorted_by(|a, b| a < b));
+            // Five standard deviations of a binomial count.
+            let far = (drawn.len() as f64 - expected).abs() / expected.sqrt();
+            assert!(far < 5.0, "{} drawn, {expected} expected", drawn.len());
+            let half = drawn.partition_point(|&d| (d as usize) < documents / 2) as f64;
+            assert!(
+                (half - expected / 2.0).abs() < 5.0 * (expected / 4.0).sqrt(),
+                "{half}"
+            );
+        }
+        assert_eq!(Sample::new(&groups, documents, 7).documents, sample.documents);
+        assert_ne!(Sample::new(&groups, documents, 8).documents, sample.documents);
+    }
+
+    #[test]
+    fn a_tenth_of_the_negatives_is_a_tenth_of_the_odds() {
+        assert!((unseen_negatives(10, 100).exp() - 0.1).abs() < 1e-6);
+        assert_eq!(unseen_negatives(5, 5), 0.0);
     }
 }
