@@ -215,19 +215,22 @@ fn dropping_small_weights_keeps_the_large_ones_and_the_intercept() {
         candidates: &[(0..80).collect()],
         inverse_propensity: &[],
     };
-    let trained = |threshold| {
+    let trained = |threshold, most_weights| {
         let config = RankerConfig {
             threshold,
+            most_weights,
             ..RankerConfig::default()
         };
         train_rankers(&set, &config, 1, None, &|_| true).unwrap().clusters[0]
             .to_labels()
             .remove(0)
     };
-    let (whole, cut) = (trained(0.0), trained(0.5));
+    let (whole, cut) = (trained(0.0, usize::MAX), trained(0.5, usize::MAX));
     let expected: Vec<(u32, f32)> = whole.words.iter().copied().filter(|w| w.1.abs() >= 0.5).collect();
     assert!(!expected.is_empty() && expected.len() < whole.words.len());
-    assert_eq!((cut.words, cut.bias), (expected, whole.bias));
+    assert_eq!((cut.words, cut.bias), (expected.clone(), whole.bias));
+    let counted = trained(0.0, expected.len());
+    assert_eq!((counted.words, counted.bias), (expected, whole.bias));
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub struct RankerConfig {
     pub max_iterations: usize,
     /// Weights smaller than this are dropped.
     pub threshold: f32,
+    /// The strongest weights that are kept of a label, at most.
+    pub most_weights: usize,
     /// Positive documents of label ℓ cost C·(1/p_ℓ)^tail_weight: 0 treats every label alike, larger lifts the tail.
     pub tail_weight: f64,
 }
@@ -43,6 +45,7 @@ impl Default for RankerConfig {
             tolerance: 0.1,
             max_iterations: 100,
             threshold: 0.05,
+            most_weights: usize::MAX,
             tail_weight: 0.0,
         }
     }
@@ -173,15 +176,15 @@ fn solve_labels(
     let solutions = block::solve(rows, &problems, config.loss, &options);
     let rankers = labels.iter().zip(solutions).map(|(&label, solution)| {
         (
-            keep_strong(set.rows, label, config.threshold, &solution.weights),
+            keep_strong(set.rows, label, config, &solution.weights),
             solution.dual,
         )
     });
     rankers.collect()
 }
 
-/// The weights at or above the threshold; embedding and intercept are always kept.
-fn keep_strong(rows: &Rows, label: u32, threshold: f32, weights: &[(u32, f32)]) -> LabelRanker {
+/// The weights at or above the threshold, as many as may be kept; embedding and intercept always are.
+fn keep_strong(rows: &Rows, label: u32, config: &RankerConfig, weights: &[(u32, f32)]) -> LabelRanker {
     let mut ranker = LabelRanker {
         label,
         embedding: vec![0.0; rows.dims()],
@@ -190,7 +193,7 @@ fn keep_strong(rows: &Rows, label: u32, threshold: f32, weights: &[(u32, f32)]) 
     for &(column, weight) in weights {
         let column = column as usize;
         if column < rows.columns() {
-            if weight.abs() >= threshold {
+            if weight.abs() >= config.threshold {
                 ranker.words.push((rows.feature(column), weight));
             }
         } else if column < rows.columns() + rows.dims() {
@@ -198,6 +201,12 @@ fn keep_strong(rows: &Rows, label: u32, threshold: f32, weights: &[(u32, f32)]) 
         } else {
             ranker.bias = weight * rows.bias();
         }
+    }
+    if ranker.words.len() > config.most_weights {
+        let stronger = |a: &(u32, f32), b: &(u32, f32)| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0));
+        ranker.words.select_nth_unstable_by(config.most_weights, stronger);
+        ranker.words.truncate(config.most_weights);
+        ranker.words.shrink_to_fit();
     }
     ranker.words.sort_unstable_by_key(|word| word.0);
     ranker

@@ -130,6 +130,7 @@ impl RankerSettings {
             tolerance: self.tolerance,
             max_iterations: self.max_iterations,
             threshold: self.threshold,
+            most_weights: usize::MAX,
             tail_weight: self.tail_weight,
         }
     }

@@ -139,6 +139,7 @@ fn train_linear(
         tolerance: config.matcher.tolerance,
         max_iterations: 100,
         threshold: config.matcher.threshold,
+        most_weights: MOST_WEIGHTS / clusters.max(1),
         tail_weight: 0.0,
     };
     let total = (clusters * (1 + usize::from(documents.refits()))) as u64;
@@ -191,7 +192,8 @@ fn train_linear(
         Ok::<_, TrainError>((ClusterRankers::new(all, rows.dims()), trained.duals))
     };
     let (first, duals) = solve(&|d| !documents.held_out[d], None, 0)?;
-    if !documents.refits() {
+    // Where documents are so many that a sample does, the few held out do not matter.
+    if !documents.refits() || !sampled.is_everything() {
         return Ok((first.clone(), first));
     }
     let (last, _) = solve(&|d| d < documents.training, Some(&duals), clusters as u64)?;
@@ -201,6 +203,9 @@ fn train_linear(
 /// With more pairs of a cluster and a document than this, clusters no longer learn from every document: both grow with the
 /// corpus, their product must not.
 const MOST_PAIRS: usize = 50_000_000;
+
+/// Weights that all clusters keep together, at most.
+const MOST_WEIGHTS: usize = 30_000_000;
 
 /// Clusters that learn from the same documents: all together, or, where those would be too many, neighbours by number, which two-level
 /// clustering makes alike, so that the documents of one are the hardest negatives of the others.
