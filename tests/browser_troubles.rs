@@ -108,12 +108,7 @@ fn a_model_that_is_deleted_while_it_tags_gives_way_to_the_next() -> Result<()> {
     browser.paste(TEXT)?;
     browser.wait_for_tags()?;
 
-    let corpus = server.upload("other.jsonl", small_corpus(80))?;
-    let run = server.train(corpus, 2)?;
-    server.post(
-        &format!("/api/v1/runs/{run}/publish"),
-        &serde_json::json!({"name": "the next"}),
-    )?;
+    server.publish_small(80, 2, Some("the next"))?;
     server.delete(&format!("/api/v1/models/{old}"))?;
     // Coming back to the tab is when a person would notice.
     browser.run("document.dispatchEvent(new Event('visibilitychange'))")?;
@@ -168,12 +163,7 @@ fn two_tabs_tag_side_by_side_and_both_follow_a_new_model() -> Result<()> {
     browser.wait_for_tags()?;
     ensure!(browser.text(".tag-list")? == there, "two tabs, two answers");
 
-    let corpus = server.upload("other.jsonl", small_corpus(80))?;
-    let run = server.train(corpus, 2)?;
-    server.post(
-        &format!("/api/v1/runs/{run}/publish"),
-        &serde_json::json!({"name": "the next"}),
-    )?;
+    server.publish_small(80, 2, Some("the next"))?;
     let follows = || -> Result<()> {
         browser.run("document.dispatchEvent(new Event('visibilitychange'))")?;
         browser.until(

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use gnnxml_shared::model::tagger::{FinishOptions, ReadOptions};
-use gnnxml_tests::{GraphModel, install_package};
+use gnnxml_tests::{GraphModel, install_package, npm_file};
 
 fn example(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -113,26 +113,7 @@ export async function first(text: string, remembered: EngineChoice | null): Prom
 
 #[test]
 fn the_types_fit_the_package() -> Result<()> {
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/typescript");
-    let compiler = kept.join("node_modules/typescript/bin/tsc");
-    if !compiler.exists() {
-        std::fs::create_dir_all(&kept)?;
-        let fetched = Command::new("npm")
-            .args([
-                "install",
-                "--silent",
-                "--no-save",
-                "--ignore-scripts",
-                "--no-audit",
-                "--no-fund",
-                "--prefix",
-            ])
-            .arg(&kept)
-            .arg(TYPESCRIPT)
-            .status()
-            .context("npm cannot be started: `cargo xtask setup` installs it")?;
-        ensure!(fetched.success(), "npm could not fetch {TYPESCRIPT}");
-    }
+    let compiler = npm_file("typescript", TYPESCRIPT, "typescript/bin/tsc")?;
     let folder = tempfile::tempdir()?;
     install_package(folder.path())?;
     std::fs::write(folder.path().join("caller.mts"), CALLER)?;

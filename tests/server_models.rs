@@ -1,10 +1,9 @@
 //! The whole way through a real server: upload, train in a child, publish, tag, swap, roll back, restart.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use gnnxml_tests::{Server, program, small_corpus};
+use gnnxml_tests::{Server, foreign_python, program};
 use serde_json::{Value, json};
 
 const TEXT: &str = "The trawler left the harbour with its net; the cod quota was small.";
@@ -18,17 +17,12 @@ fn names(answer: &Value) -> Vec<String> {
         .collect()
 }
 
-/// A server with two published models, trained from different seeds.
+/// A server with two published models, of different corpora.
 fn with_two_models(data: &std::path::Path) -> (Server, [String; 2]) {
     let server = Server::start(data).unwrap();
-    let corpus = server.upload("small.jsonl", small_corpus(160)).unwrap();
-    let larger = server.upload("larger.jsonl", small_corpus(240)).unwrap();
     let mut models = Vec::new();
-    for corpus in [corpus, larger] {
-        let run = server.train(corpus, 1).unwrap();
-        let model = server
-            .post(&format!("/api/v1/runs/{run}/publish"), &json!({}))
-            .unwrap();
+    for documents in [160, 240] {
+        let (_, model) = server.publish_small(documents, 1, None).unwrap();
         assert_eq!(model["active"], true);
         models.push(model["id"].as_str().unwrap().to_owned());
     }
@@ -212,11 +206,7 @@ fn models_are_swapped_under_load_with_no_failed_and_no_mixed_answer() {
 fn the_server_and_the_command_line_give_the_same_tags() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("data")).unwrap();
-    let corpus = server.upload("small.jsonl", small_corpus(160)).unwrap();
-    let run = server.train(corpus, 1).unwrap();
-    server
-        .post(&format!("/api/v1/runs/{run}/publish"), &json!({}))
-        .unwrap();
+    let (run, _) = server.publish_small(160, 1, None).unwrap();
     let served = names(
         &server
             .post("/api/v1/tag", &json!({"text": TEXT, "top": 3}))
@@ -246,28 +236,12 @@ fn the_server_and_the_command_line_give_the_same_tags() {
     assert_eq!(served, printed);
 }
 
-/// A Python with `annif-client` (`pip install annif-client==0.5.0`); `cargo xtask test` provides one.
-fn python() -> Option<PathBuf> {
-    let python = std::env::var_os("GNNXML_TEST_PYTHON").map(PathBuf::from);
-    if python.is_none() {
-        eprintln!("GNNXML_TEST_PYTHON is not set: not run");
-    }
-    python
-}
-
 #[test]
 fn annif_client_lists_projects_suggests_and_learns() {
-    let Some(python) = python() else { return };
+    let Some(python) = foreign_python() else { return };
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("data")).unwrap();
-    let corpus = server.upload("small.jsonl", small_corpus(160)).unwrap();
-    let run = server.train(corpus, 1).unwrap();
-    server
-        .post(
-            &format!("/api/v1/runs/{run}/publish"),
-            &json!({"name": "Small <b>model</b>"}),
-        )
-        .unwrap();
+    server.publish_small(160, 1, Some("Small <b>model</b>")).unwrap();
     let script = r#"
 import sys
 from annif_client import AnnifClient

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use thirtyfour::common::capabilities::chromium::ChromiumLikeCapabilities as _;
 use thirtyfour::{By, DesiredCapabilities, LoggingPrefsLogLevel, WebDriver, WebElement};
+
+use crate::npm_file;
 
 /// How long a page may take for one step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -341,25 +343,6 @@ const AXE: &str = "axe-core@4.14.0";
 
 /// axe-core's script, fetched from npm once and kept in `target/axe`.
 fn axe_core() -> Result<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/axe");
-    let script = folder.join("node_modules/axe-core/axe.min.js");
-    if !script.exists() {
-        std::fs::create_dir_all(&folder)?;
-        let fetched = Command::new("npm")
-            .args([
-                "install",
-                "--silent",
-                "--no-save",
-                "--ignore-scripts",
-                "--no-audit",
-                "--no-fund",
-                "--prefix",
-            ])
-            .arg(&folder)
-            .arg(AXE)
-            .status()
-            .context("npm cannot be started: `cargo xtask setup` installs it")?;
-        ensure!(fetched.success(), "npm could not fetch {AXE}");
-    }
+    let script = npm_file("axe", AXE, "axe-core/axe.min.js")?;
     std::fs::read_to_string(&script).with_context(|| format!("{} cannot be read", script.display()))
 }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::{Browser, Server, ServerOptions, copy_folder, small_corpus};
+use crate::{Browser, Server, ServerOptions, copy_folder};
 
 /// A text about one subject of the small corpus, with a word no other request could hold.
 pub const TEXT: &str = "The trawler Xyzzyquux left the harbour. Its quota of cod was used up, the Council of fleets noted. \
@@ -41,9 +41,7 @@ fn trained() -> Result<&'static Path> {
     if TRAINED.get().is_none() {
         let data = tempfile::tempdir()?.keep();
         let server = serve_page(&data, None)?;
-        let corpus = server.upload("small.jsonl", small_corpus(120))?;
-        let run = server.train(corpus, 1)?;
-        server.post(&format!("/api/v1/runs/{run}/publish"), &serde_json::json!({}))?;
+        server.publish_small(120, 1, None)?;
         server.stop()?;
         // Tests of one program run one after the other; should two have trained, either will do.
         let _ = TRAINED.set(data);

@@ -4,6 +4,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+/// A Python with other people's clients (`pip install annif-client==0.5.0 schemathesis`), named by `GNNXML_TEST_PYTHON`;
+/// `cargo xtask test` provides one. Without it a test says that it did not run.
+pub fn foreign_python() -> Option<PathBuf> {
+    let python = std::env::var_os("GNNXML_TEST_PYTHON").map(PathBuf::from);
+    if python.is_none() {
+        eprintln!("GNNXML_TEST_PYTHON is not set: not run");
+    }
+    python
+}
+
 /// Path of the built `gnnxml`: what `GNNXML_PROGRAM` names, or this workspace's own build, made up to date first.
 pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();

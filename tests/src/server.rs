@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
-use crate::program;
+use crate::{program, small_corpus};
 
 /// How a server is started.
 #[derive(Clone, Debug, Default)]
@@ -154,6 +154,19 @@ impl Server {
         let done = self.finished(id)?;
         ensure!(done["status"] == "done", "the run did not end well: {done}");
         Ok(id)
+    }
+
+    /// Uploads a small corpus, trains on it and publishes the run: the run, and the model's summary.
+    pub fn publish_small(
+        &self,
+        documents: usize,
+        seed: u64,
+        name: Option<&str>,
+    ) -> anyhow::Result<(u64, Value)> {
+        let corpus = self.upload("small.jsonl", small_corpus(documents))?;
+        let run = self.train(corpus, seed)?;
+        let body = name.map_or_else(|| serde_json::json!({}), |name| serde_json::json!({"name": name}));
+        Ok((run, self.post(&format!("/api/v1/runs/{run}/publish"), &body)?))
     }
 
     /// As `kill -9`, and waits until it is gone.
