@@ -43,6 +43,15 @@ fn the_pictures_of_the_readme() -> Result<()> {
     browser.wait_for_engine()?;
     browser.press("Fisheries rule")?;
     browser.wait_for_tags()?;
+    // Tagged once more with its rankers at hand, and shown with the tags that are less sure.
+    browser.press("Grain harvest")?;
+    settle(&browser)?;
+    browser.press("Fisheries rule")?;
+    settle(&browser)?;
+    browser.run(
+        "const slider = document.querySelector('input[type=range]'); slider.value = slider.max * 0.04; \
+         slider.dispatchEvent(new Event('input', {bubbles: true}))",
+    )?;
     browser.run("document.querySelector('.tag-name').click()")?;
     settle(&browser)?;
     keep(&browser, "tag")?;
