@@ -35,6 +35,8 @@ pub struct RankerConfig {
     pub most_weights: usize,
     /// Positive documents of label ℓ cost C·(1/p_ℓ)^tail_weight: 0 treats every label alike, larger lifts the tail.
     pub tail_weight: f64,
+    /// Whether the answer has the dual variables, which a warm start needs and which weigh more than the weights.
+    pub keep_duals: bool,
 }
 
 impl Default for RankerConfig {
@@ -47,6 +49,7 @@ impl Default for RankerConfig {
             threshold: 0.05,
             most_weights: usize::MAX,
             tail_weight: 0.0,
+            keep_duals: true,
         }
     }
 }
@@ -69,7 +72,7 @@ pub struct TrainingSet<'a> {
 #[derive(Clone, Debug)]
 pub struct TrainedRankers {
     pub clusters: Vec<ClusterRankers>,
-    /// By label, for a warm start when documents are added.
+    /// By label, for a warm start when documents are added; without their variables unless those were to be kept.
     pub duals: Vec<Dual>,
     /// Passes over candidate documents, all labels together.
     pub iterations: u64,
@@ -177,7 +180,14 @@ fn solve_labels(
     let rankers = labels.iter().zip(solutions).map(|(&label, solution)| {
         (
             keep_strong(set.rows, label, config, &solution.weights),
-            solution.dual,
+            if config.keep_duals {
+                solution.dual
+            } else {
+                Dual {
+                    alphas: Vec::new(),
+                    ..solution.dual
+                }
+            },
         )
     });
     rankers.collect()

@@ -132,6 +132,7 @@ impl RankerSettings {
             threshold: self.threshold,
             most_weights: usize::MAX,
             tail_weight: self.tail_weight,
+            keep_duals: true,
         }
     }
 }

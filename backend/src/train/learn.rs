@@ -1,8 +1,8 @@
 //! Learning on: new documents and new labels without training again.
 //!
 //! A label that meets new documents moves its ranker as little as they demand: min ½‖w − w₀‖² + C Σ loss, w₀ what it knew. The
-//! documents the model remembers take part, so that nothing is forgotten. A new label joins the cluster its documents
-//! are sent to. A label with a name and no document starts from the words of its name. Vocabulary, matcher and the
+//! documents the model remembers speak through w₀; shown again with the few words they are remembered by, they would seem
+//! misjudged and push it too far. A new label has no w₀: it is held against them, and joins the cluster its documents are sent to. A label with a name and no document starts from the words of its name. Vocabulary, matcher and the
 //! fitted score stay as they are; [`Learned::retrain_due`] says when that no longer does.
 
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ use crate::data::CorpusSource;
 use crate::labels::LabelClusters;
 use crate::ranker::{Costs, Loss, Problem, Rows, SolverOptions, hinge, logistic};
 
-/// Remembered documents that a label is held against, of each kind: its own, and others of its cluster.
-const REPLAYED: usize = 400;
+/// Remembered documents of its cluster that a new label is held against.
+const REPLAYED: usize = 2000;
 /// New documents beyond this share of the old ones call for a new training.
 const MANY_DOCUMENTS: f64 = 0.2;
 /// So do new labels beyond this share.
@@ -274,17 +274,12 @@ fn refit(
     let words = (remembered.iter().map(|document| &document.words))
         .chain(fresh.iter().map(|one| &one.prepared.reading.words));
     let by_words = Rows::new(words, columns, Vec::new(), 0, 1.0).map_err(TrainError::from)?;
-    // Remembered documents have no vector: a label whose ranker reads vectors learns from the new documents alone.
     let dims = model.ranker_dims();
-    let with_vectors = if dims > 0 {
-        let dense = fresh
-            .iter()
-            .flat_map(|one| one.prepared.embedding.iter().copied());
-        let words = fresh.iter().map(|one| &one.prepared.reading.words);
-        Some(Rows::new(words, columns, dense.collect(), dims, 1.0).map_err(TrainError::from)?)
-    } else {
-        None
-    };
+    let dense = fresh
+        .iter()
+        .flat_map(|one| one.prepared.embedding.iter().copied().take(dims));
+    let words = fresh.iter().map(|one| &one.prepared.reading.words);
+    let of_fresh = Rows::new(words, columns, dense.collect(), dims, 1.0).map_err(TrainError::from)?;
     let mut carried: Vec<u32> = fresh.iter().flat_map(|one| one.labels.iter().copied()).collect();
     carried.sort_unstable();
     carried.dedup();
@@ -299,17 +294,19 @@ fn refit(
     }
     let rankers = carried.par_iter().map(|&label| {
         let cluster = assignment[label as usize];
-        let vectors = with_vectors.as_ref().filter(|_| (label as usize) < known);
-        let (rows, first) = vectors.map_or((&by_words, old as u32), |rows| (rows, 0));
+        let is_new = label as usize >= known;
+        // Remembered documents have no vector.
+        let (rows, first) = if is_new || dims == 0 {
+            (&by_words, old as u32)
+        } else {
+            (&of_fresh, 0)
+        };
         let mut documents = Vec::new();
         let mut positives = Vec::new();
-        if vectors.is_none() {
+        if first > 0 {
             let of_cluster = by_cluster.get(&cluster).map_or(&[][..], Vec::as_slice);
-            let carries = |&&number: &&u32| remembered[number as usize].labels.binary_search(&label).is_ok();
-            positives.extend(of_cluster.iter().filter(carries).take(REPLAYED));
-            documents.extend(of_cluster.iter().filter(|number| !carries(number)).take(REPLAYED));
-            documents.extend_from_slice(&positives);
-            documents.sort_unstable();
+            let other = |&&number: &&u32| remembered[number as usize].labels.binary_search(&label).is_err();
+            documents.extend(of_cluster.iter().filter(other).take(REPLAYED));
         }
         for (at, one) in (first..).zip(fresh) {
             let carries = one.labels.binary_search(&label).is_ok();
@@ -320,12 +317,18 @@ fn refit(
                 documents.push(at);
             }
         }
-        let cost = settings.cost;
+        // What a label knows from many documents a few cannot unsay: they cost as much as their share of all.
+        let carried_before = if is_new {
+            0
+        } else {
+            model.tagger.labels[label as usize].count as usize
+        };
+        let share = positives.len() as f64 / (positives.len() + carried_before) as f64;
         let problem = Problem {
             rows,
             documents: &documents,
             positives: &positives,
-            costs: Costs::even(cost),
+            costs: Costs::even(settings.cost * share),
         };
         let options = SolverOptions {
             tolerance: settings.tolerance,

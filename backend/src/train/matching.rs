@@ -141,6 +141,7 @@ fn train_linear(
         threshold: config.matcher.threshold,
         most_weights: MOST_WEIGHTS / clusters.max(1),
         tail_weight: 0.0,
+        keep_duals: true,
     };
     let total = (clusters * (1 + usize::from(documents.refits()))) as u64;
     let groups = groups(clusters, documents.len());
@@ -172,6 +173,10 @@ fn train_linear(
             clusters: &groups,
             candidates: &candidates,
             inverse_propensity: &[],
+        };
+        let solver = RankerConfig {
+            keep_duals: start.is_none() && documents.refits() && sampled.is_everything(),
+            ..solver
         };
         let mut trained = train_rankers(&set, &solver, config.seed, start, &|done| {
             progress.done(before + done, Some(total));

@@ -11,7 +11,7 @@ use super::pipeline::Documents;
 use super::{Progress, TrainConfig, TrainError};
 use crate::labels::LabelClusters;
 use crate::ranker::candidates::documents_of_clusters;
-use crate::ranker::{Dual, Rows, TrainingSet, train_rankers};
+use crate::ranker::{Dual, RankerConfig, Rows, TrainingSet, train_rankers};
 
 /// The rankers by cluster.
 #[derive(Debug)]
@@ -73,7 +73,11 @@ pub(super) fn rank_labels(
                 candidates: &candidates,
                 inverse_propensity: &inverse,
             };
-            train_rankers(&set, &config.ranker.solver(), config.seed, start, &|done| {
+            let solver = RankerConfig {
+                keep_duals: start.is_none() && documents.refits(),
+                ..config.ranker.solver()
+            };
+            train_rankers(&set, &solver, config.seed, start, &|done| {
                 progress.done(before + done, Some(total));
                 !progress.stopped()
             })
