@@ -55,6 +55,26 @@ fn a_text_is_tagged_with_evidence_and_never_leaves_the_browser() -> Result<()> {
         )?;
         browser.until("a lit sentence", "document.querySelector('.piece.sentence-2')")?;
 
+        // The graph can be looked at from nearer, and a vertex goes where it is dragged.
+        let seen_from = "document.querySelector('svg.graph').getAttribute('viewBox')";
+        let whole = browser.run(&format!("return {seen_from}"))?;
+        browser.click("[aria-label='Zoom in']")?;
+        browser.until("a nearer view", &format!("{seen_from} !== {whole}"))?;
+        let moved = browser.run_async(
+            "const vertex = document.querySelector('.vertex'), svg = document.querySelector('svg.graph'); \
+             const place = () => { const area = vertex.firstElementChild.getBoundingClientRect(); \
+               return [area.left + area.width / 2, area.top + area.height / 2]; }; \
+             const [x, y] = place(); \
+             const point = (target, type, x, y) => target.dispatchEvent(new PointerEvent(type, {clientX: x, clientY: y, bubbles: true})); \
+             point(vertex, 'pointerdown', x, y); point(svg, 'pointermove', x, y); \
+             for (let step = 1; step <= 10; step++) { point(svg, 'pointermove', x + 6 * step, y + 4 * step); \
+               await new Promise((next) => requestAnimationFrame(next)); } \
+             const [endX, endY] = place(); point(svg, 'pointerup', x + 60, y + 40); \
+             return Math.hypot(endX - x - 60, endY - y - 40);",
+        )?;
+        let off = moved.as_f64().context("a distance")?;
+        ensure!(off < 8.0, "the dragged vertex lies {off} pixels from the pointer");
+
         // The threshold hides and shows.
         let slide = |to: &str| {
             browser.run(&format!(
@@ -236,6 +256,43 @@ fn a_corpus_becomes_a_published_model_on_the_train_page() -> Result<()> {
     browser.screenshot("train")?;
     let errors = browser.console_errors()?;
     ensure!(errors.is_empty(), "console errors: {errors:?}");
+    Ok(())
+}
+
+#[test]
+fn a_model_is_rolled_back_and_what_is_kept_here_can_be_cleared() -> Result<()> {
+    let server = page_server()?;
+    server.publish_small(80, 2, Some("the next"))?;
+    let browser = Browser::open(BrowserOptions::default())?;
+    browser.goto(&server.base)?;
+    browser.until("the service worker", "navigator.serviceWorker.controller")?;
+    browser.goto(&server.base)?;
+    browser.wait_for_engine()?;
+    let kept = |browser: &Browser| -> Result<u64> {
+        let count = browser.run_async("return (await (await caches.open('models')).keys()).length")?;
+        count.as_u64().context("a number of files")
+    };
+    ensure!(kept(&browser)? > 0, "the model's files are kept on the device");
+    browser.until("what is kept", "document.querySelector('#storage-used')")?;
+    browser.press("Clear models")?;
+    browser.run_async("await new Promise((next) => setTimeout(next, 500)); return 1")?;
+    ensure!(kept(&browser)? == 0, "cleared models are gone");
+
+    browser.goto(&format!("{}/train", server.base))?;
+    let tagging = "[...document.querySelectorAll('.models tbody tr')].find((row) => row.innerText.includes('tags now'))?.innerText";
+    browser.until("the newest model", &format!("{tagging}?.includes('the next')"))?;
+    browser.press("Roll back")?;
+    browser.until(
+        "the model before",
+        &format!("{tagging} && !{tagging}.includes('the next')"),
+    )?;
+    let models = server.get("/api/v1/models")?;
+    let active =
+        (models["models"].as_array().context("models")?.iter()).find(|model| model["active"] == true);
+    ensure!(
+        active.is_some_and(|model| model["name"] != "the next"),
+        "the server tags with the model before: {models}"
+    );
     Ok(())
 }
 
