@@ -139,10 +139,7 @@ fn a_frame_of_thirty_thousand_labels_is_prepared_quickly() -> Result<()> {
             "document.querySelector('.map-note')?.innerText.includes('30,000') && document.querySelector('.map').dataset.frameMs > 0",
         )?;
         if webgpu {
-            browser.until(
-                "the GPU",
-                "document.querySelector('.map').dataset.painter === 'webgpu'",
-            )?;
+            browser.wait_for_gpu_map()?;
         }
         let mut usual = f64::INFINITY;
         for round in 1..=ROUNDS {

@@ -222,11 +222,13 @@ fn a_lost_gpu_leaves_the_map_to_the_canvas() -> Result<()> {
          GPUAdapter.prototype.requestDevice = async function (...all) { return (window.theDevice = await ask.apply(this, all)); };",
     )?;
     browser.goto(&format!("{}/labels", server.base))?;
-    let painter = |name: &str| format!("document.querySelector('.map')?.dataset.painter === '{name}'");
-    browser.until("the GPU", &painter("webgpu"))?;
+    browser.wait_for_gpu_map()?;
     // Nobody touches the map: it is painted anew by itself.
     browser.run("window.theDevice.destroy()")?;
-    browser.until("the canvas", &painter("canvas"))?;
+    browser.until(
+        "the canvas",
+        "document.querySelector('.map')?.dataset.painter === 'canvas'",
+    )?;
     browser.until("the panel still", "document.querySelector('.panel .facts')")
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -67,9 +68,26 @@ pub trait Page {
     fn paste(&self, text: &str) -> Result<()>;
     /// Waits until the tags are those of the text in the box.
     fn wait_for_tags(&self) -> Result<()>;
+    /// Waits until the GPU draws the map. A software GPU sometimes refuses a page its adapter and gives it to the next one: the page
+    /// is then loaded again, as a person would.
+    fn wait_for_gpu_map(&self) -> Result<()>;
 }
 
 impl Page for Browser {
+    fn wait_for_gpu_map(&self) -> Result<()> {
+        const DRAWN: &str = "document.querySelector('.map')?.dataset.painter === 'webgpu'";
+        for _ in 0..4 {
+            if self
+                .until_within(Duration::from_secs(10), "the GPU", DRAWN)
+                .is_ok()
+            {
+                return Ok(());
+            }
+            self.run("location.reload()")?;
+        }
+        self.until("the GPU", DRAWN)
+    }
+
     fn wait_for_engine(&self) -> Result<()> {
         self.until(
             "the model in the worker",

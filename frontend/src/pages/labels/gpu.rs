@@ -220,7 +220,7 @@ impl GpuDots {
 }
 
 /// All labels, most frequent first, so that small dots lie on top of large ones.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Places(Vec<Instance>);
 
 impl Places {

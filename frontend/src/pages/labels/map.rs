@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gloo::events::EventListener;
 use gloo::render::{AnimationFrame, request_animation_frame};
+use gloo::timers::future::TimeoutFuture;
 use gnnxml_page_logic::figures;
 use gnnxml_page_logic::map::{Owner, Scene, View};
 use leptos::html::{Canvas, Div};
@@ -85,13 +86,18 @@ pub(super) fn MapView(vocabulary: Arc<Vocabulary>) -> impl IntoView {
         let places = Places::of(&fresh.scene);
         stage.set_value(Some(fresh));
         leptos::task::spawn_local(async move {
-            match GpuDots::new(dots, places, redraw).await {
-                Ok(dots) => {
-                    stage.try_update_value(|stage| stage.as_mut().map(|stage| stage.dots = Some(dots)));
-                    redraw();
+            // A browser whose GPU process is only starting has no adapter yet.
+            for wait in [0, 500, 2_000] {
+                TimeoutFuture::new(wait).await;
+                match GpuDots::new(dots.clone(), places.clone(), redraw).await {
+                    Ok(dots) => {
+                        stage.try_update_value(|stage| stage.as_mut().map(|stage| stage.dots = Some(dots)));
+                        redraw();
+                        return;
+                    }
+                    // The 2-D canvas paints the dots; nobody misses anything but speed.
+                    Err(reason) => leptos::logging::debug_log!("the map is painted without WebGPU: {reason}"),
                 }
-                // The 2-D canvas paints the dots; nobody misses anything but speed.
-                Err(reason) => leptos::logging::debug_log!("the map is painted without WebGPU: {reason}"),
             }
         });
         fly_to_focus(stage, state.focus.get_untracked(), true);
