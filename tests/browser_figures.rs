@@ -7,7 +7,9 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use gnnxml_tests::{Browser, BrowserOptions, Eavesdropper, Page as _, TEXT, page_server};
+use gnnxml_tests::{
+    Browser, BrowserOptions, Eavesdropper, Page as _, TEXT, browser_with_gpu_map, page_server,
+};
 use serde_json::Value;
 
 const ROUNDS: usize = 2;
@@ -128,19 +130,18 @@ const GENERATED: &str = "
 fn a_frame_of_thirty_thousand_labels_is_prepared_quickly() -> Result<()> {
     let server = page_server()?;
     for webgpu in [false, true] {
-        let browser = Browser::open(BrowserOptions {
-            webgpu,
-            ..BrowserOptions::default()
-        })?;
-        browser.before_every_page(GENERATED)?;
-        browser.goto(&format!("{}/labels", server.base))?;
+        let browser = if webgpu {
+            browser_with_gpu_map(&server.base, GENERATED)?
+        } else {
+            let browser = Browser::open(BrowserOptions::default())?;
+            browser.before_every_page(GENERATED)?;
+            browser.goto(&format!("{}/labels", server.base))?;
+            browser
+        };
         browser.until(
             "the map",
             "document.querySelector('.map-note')?.innerText.includes('30,000') && document.querySelector('.map').dataset.frameMs > 0",
         )?;
-        if webgpu {
-            browser.wait_for_gpu_map()?;
-        }
         let mut usual = f64::INFINITY;
         for round in 1..=ROUNDS {
             // In to where names are dense, out again, and along: 60 frames.

@@ -4,7 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use gnnxml_tests::{Browser, BrowserOptions, Page as _, Server, TEXT, page_server, serve_page, small_corpus};
+use gnnxml_tests::{
+    Browser, BrowserOptions, Page as _, Server, TEXT, browser_with_gpu_map, page_server, serve_page,
+    small_corpus,
+};
 
 /// `127.0.0.1:PORT` of a server, to start it again at the same place.
 fn address(server: &Server) -> String {
@@ -213,16 +216,11 @@ fn a_cut_stream_of_events_is_taken_up_again() -> Result<()> {
 #[test]
 fn a_lost_gpu_leaves_the_map_to_the_canvas() -> Result<()> {
     let server = page_server()?;
-    let browser = Browser::open(BrowserOptions {
-        webgpu: true,
-        ..BrowserOptions::default()
-    })?;
-    browser.before_every_page(
+    let browser = browser_with_gpu_map(
+        &server.base,
         "const ask = GPUAdapter.prototype.requestDevice; \
          GPUAdapter.prototype.requestDevice = async function (...all) { return (window.theDevice = await ask.apply(this, all)); };",
     )?;
-    browser.goto(&format!("{}/labels", server.base))?;
-    browser.wait_for_gpu_map()?;
     // Nobody touches the map: it is painted anew by itself.
     browser.run("window.theDevice.destroy()")?;
     browser.until(

@@ -17,7 +17,7 @@ pub use corpus::small_corpus;
 pub use eavesdropper::Eavesdropper;
 pub use graph_model::{Agreement, GraphModel, Scored, compare, scored};
 pub use package::{copy_folder, install_package, npm_file};
-pub use page::{Page, SECRET, TEXT, page_server, serve_page};
+pub use page::{Page, SECRET, TEXT, browser_with_gpu_map, page_server, serve_page};
 pub use picture::with_palette;
 pub use program::{foreign_python, program};
 pub use server::{Server, ServerOptions};

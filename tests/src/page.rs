@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::{Browser, Server, ServerOptions, copy_folder};
+use crate::{Browser, BrowserOptions, Server, ServerOptions, copy_folder};
 
 /// A text about one subject of the small corpus, with a word no other request could hold.
 pub const TEXT: &str = "The trawler Xyzzyquux left the harbour. Its quota of cod was used up, the Council of fleets noted. \
@@ -60,6 +60,29 @@ pub fn page_server() -> Result<Server> {
     serve_page(&data, None)
 }
 
+/// A browser on the Labels page whose map is drawn by the GPU, with a script before every page.
+///
+/// Chromium's software GPU fails some browsers from their start and serves the next: a browser without it is replaced.
+pub fn browser_with_gpu_map(base: &str, script: &str) -> Result<Browser> {
+    const BROWSERS: usize = 8;
+    for _ in 0..BROWSERS {
+        let browser = Browser::open(BrowserOptions {
+            webgpu: true,
+            ..BrowserOptions::default()
+        })?;
+        browser.before_every_page(script)?;
+        browser.goto(&format!("{base}/labels"))?;
+        let drawn = "document.querySelector('.map')?.dataset.painter === 'webgpu'";
+        if browser
+            .until_within(Duration::from_secs(10), "the GPU", drawn)
+            .is_ok()
+        {
+            return Ok(browser);
+        }
+    }
+    bail!("none of {BROWSERS} browsers drew the map with WebGPU")
+}
+
 /// The Tag page in a browser.
 pub trait Page {
     /// Waits until the worker holds a model.
@@ -68,26 +91,9 @@ pub trait Page {
     fn paste(&self, text: &str) -> Result<()>;
     /// Waits until the tags are those of the text in the box.
     fn wait_for_tags(&self) -> Result<()>;
-    /// Waits until the GPU draws the map. A software GPU sometimes refuses a page its adapter and gives it to the next one: the page
-    /// is then loaded again, as a person would.
-    fn wait_for_gpu_map(&self) -> Result<()>;
 }
 
 impl Page for Browser {
-    fn wait_for_gpu_map(&self) -> Result<()> {
-        const DRAWN: &str = "document.querySelector('.map')?.dataset.painter === 'webgpu'";
-        for _ in 0..4 {
-            if self
-                .until_within(Duration::from_secs(10), "the GPU", DRAWN)
-                .is_ok()
-            {
-                return Ok(());
-            }
-            self.run("location.reload()")?;
-        }
-        self.until("the GPU", DRAWN)
-    }
-
     fn wait_for_engine(&self) -> Result<()> {
         self.until(
             "the model in the worker",
