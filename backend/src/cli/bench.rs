@@ -1,10 +1,17 @@
 //! `gnnxml bench`: measurements that print their figures, one subcommand a room.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use clap::Subcommand;
 
 use super::{
     bench_ablation, bench_encoder, bench_growth, bench_keygraph, bench_labels, bench_matcher, bench_server,
 };
+use crate::data::{CorpusSource, available_threads};
+use crate::matcher::DeviceChoice;
+use crate::train::{Model, TrainConfig, TrainRequest, train};
 
 /// Arguments of `gnnxml bench`.
 #[derive(Debug, clap::Args)]
@@ -42,6 +49,22 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         BenchCommand::Matcher(args) => bench_matcher::run(&args),
         BenchCommand::Server(args) => bench_server::run(args),
     }
+}
+
+/// Trains without a word and loads what was saved.
+pub(super) fn trained(corpus: CorpusSource, config: TrainConfig, out: PathBuf) -> anyhow::Result<Model> {
+    let request = TrainRequest {
+        corpus,
+        valid: None,
+        out,
+        config,
+        device: DeviceChoice::Auto,
+        threads: available_threads(),
+        resume: false,
+        stop: Arc::new(AtomicBool::new(false)),
+    };
+    train(&request, &|_| {})?;
+    Ok(Model::load(&request.out)?)
 }
 
 /// The largest memory this process has held.

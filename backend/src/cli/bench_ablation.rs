@@ -1,15 +1,12 @@
 //! `gnnxml bench ablation`: a preset with one part changed at a time, each trained and scored whole.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use super::WrongInput;
-use super::bench::cpu_seconds;
+use super::bench::{cpu_seconds, trained};
 use super::dot_plot::{Dot, dot_plot};
 use crate::data::{CorpusSource, IdFilter, available_threads};
-use crate::matcher::DeviceChoice;
-use crate::train::{Model, TrainConfig, TrainRequest, train};
+use crate::train::TrainConfig;
 
 /// Arguments of `gnnxml bench ablation`.
 #[derive(Debug, clap::Args)]
@@ -136,21 +133,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         let config = TrainConfig::of_preset_with(&args.preset, &row.name, &row.settings)?;
         let out = folder.path().join("model");
         let used = cpu_seconds();
-        train(
-            &TrainRequest {
-                corpus: corpus.clone(),
-                valid: None,
-                out: out.clone(),
-                config,
-                device: DeviceChoice::Auto,
-                threads: available_threads(),
-                resume: false,
-                stop: Arc::new(AtomicBool::new(false)),
-            },
-            &|_| {},
-        )?;
+        let model = trained(corpus.clone(), config, out)?;
         let seconds = cpu_seconds() - used;
-        let model = Model::load(&out)?;
         let report = crate::evaluate::evaluate(&model, &test, available_threads())?;
         let of = |name: &str| report.get(name).unwrap_or(f64::NAN);
         let bytes: u64 = model.manifest.parts.values().map(|part| part.bytes).sum();

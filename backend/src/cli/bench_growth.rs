@@ -5,18 +5,15 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::bench::{cpu_seconds, peak_megabytes};
+use super::bench::{cpu_seconds, peak_megabytes, trained};
 use crate::data::{CorpusSource, CorpusWriter, Document, WriteFormat, available_threads};
 use crate::labels::generate::Shape;
-use crate::matcher::DeviceChoice;
-use crate::train::{Model, TrainConfig, TrainRequest, train};
+use crate::train::TrainConfig;
 
 /// Arguments of `gnnxml bench growth`.
 #[derive(Debug, clap::Args)]
@@ -52,22 +49,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         let documents = write_corpus(labels, &corpus, &test)?;
         let out = folder.join("model");
         let (started, used) = (Instant::now(), cpu_seconds());
-        train(
-            &TrainRequest {
-                corpus: CorpusSource::detect(&corpus)?,
-                valid: None,
-                out: out.clone(),
-                config: TrainConfig::of_preset(&args.preset)?,
-                device: DeviceChoice::Auto,
-                threads: available_threads(),
-                resume: false,
-                stop: Arc::new(AtomicBool::new(false)),
-            },
-            &|_| {},
+        let model = trained(
+            CorpusSource::detect(&corpus)?,
+            TrainConfig::of_preset(&args.preset)?,
+            out,
         )?;
         let (seconds, cpu) = (started.elapsed().as_secs_f64(), cpu_seconds() - used);
         let peak = peak_megabytes();
-        let model = Model::load(&out)?;
         let report = crate::evaluate::evaluate(&model, &CorpusSource::detect(&test)?, available_threads())?;
         let bytes: u64 = model.manifest.parts.values().map(|part| part.bytes).sum();
         println!(

@@ -1,8 +1,9 @@
 //! Learning on: new documents and new labels without training again.
 //!
 //! A label that meets new documents moves its ranker as little as they demand: min ½‖w − w₀‖² + C Σ loss, w₀ what it knew. The
-//! documents the model remembers speak through w₀; shown again with the few words they are remembered by, they would seem
-//! misjudged and push it too far. A new label has no w₀: it is held against them, and joins the cluster its documents are sent to. A label with a name and no document starts from the words of its name. Vocabulary, matcher and the
+//! documents the model remembers speak through w₀; shown again to their own labels, with the few words they are remembered by, they
+//! would seem misjudged and push them too far: a label is held against those of others only. A new label starts from nothing and
+//! joins the cluster its documents are sent to. A label with a name and no document starts from the words of its name. Vocabulary, matcher and the
 //! fitted score stay as they are; [`Learned::retrain_due`] says when that no longer does.
 
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use crate::data::CorpusSource;
 use crate::labels::LabelClusters;
 use crate::ranker::{Costs, Loss, Problem, Rows, SolverOptions, hinge, logistic};
 
-/// Remembered documents of its cluster that a new label is held against.
+/// Remembered documents of its cluster, without the label, that a label is held against.
 const REPLAYED: usize = 2000;
 /// New documents beyond this share of the old ones call for a new training.
 const MANY_DOCUMENTS: f64 = 0.2;

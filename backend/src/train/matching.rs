@@ -143,9 +143,11 @@ fn train_linear(
         tail_weight: 0.0,
         keep_duals: true,
     };
-    let total = (clusters * (1 + usize::from(documents.refits()))) as u64;
     let groups = groups(clusters, documents.len());
     let sampled = Sample::new(&groups, documents.len(), config.seed);
+    // Where documents are so many that a sample does, the few held out do not matter.
+    let refits = documents.refits() && sampled.is_everything();
+    let total = (clusters * (1 + usize::from(refits))) as u64;
     let solve = |keep: &dyn Fn(usize) -> bool, start: Option<&[Dual]>, before: u64| {
         let mut of_cluster = vec![Vec::new(); clusters];
         let mut taking_part = 0;
@@ -175,7 +177,7 @@ fn train_linear(
             inverse_propensity: &[],
         };
         let solver = RankerConfig {
-            keep_duals: start.is_none() && documents.refits() && sampled.is_everything(),
+            keep_duals: start.is_none() && refits,
             ..solver
         };
         let mut trained = train_rankers(&set, &solver, config.seed, start, &|done| {
@@ -197,8 +199,7 @@ fn train_linear(
         Ok::<_, TrainError>((ClusterRankers::new(all, rows.dims()), trained.duals))
     };
     let (first, duals) = solve(&|d| !documents.held_out[d], None, 0)?;
-    // Where documents are so many that a sample does, the few held out do not matter.
-    if !documents.refits() || !sampled.is_everything() {
+    if !refits {
         return Ok((first.clone(), first));
     }
     let (last, _) = solve(&|d| d < documents.training, Some(&duals), clusters as u64)?;
