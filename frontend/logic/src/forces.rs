@@ -1,7 +1,8 @@
 //! A force layout for the KeyGraph: vertices push each other away, edges pull, the middle holds.
 //!
 //! At most a few dozen vertices are drawn, so every pair is visited. The same graph always comes to rest in the same place:
-//! the start is a sunflower spiral in vertex order and nothing is random.
+//! the start is a sunflower spiral in vertex order and nothing is random. A graph that follows another starts where that
+//! one stood ([`Layout::resume`]), so that a word more in the text does not turn the picture round.
 
 /// Who is drawn and how large.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,6 +38,8 @@ const REST: f32 = 62.0;
 const FRICTION: f32 = 0.72;
 const COOLING: f32 = 0.985;
 const COLD: f32 = 0.015;
+/// How hot a layout is that starts from known places: warm enough to make room, too cold to fly about.
+const WARM: f32 = 0.35;
 
 impl Layout {
     /// A fresh layout. Springs that name a body that is not there are left out.
@@ -71,8 +74,45 @@ impl Layout {
         }
     }
 
+    /// A layout some of whose bodies have a place already; the others start amid those they are joined to. When fewer than half are known it
+    /// is a fresh layout.
+    pub fn resume(bodies: Vec<Body>, springs: Vec<Spring>, known: &[Option<[f32; 2]>]) -> Self {
+        let mut layout = Self::new(bodies, springs);
+        let known = |body: usize| known.get(body).copied().flatten();
+        let count = layout.bodies.len();
+        if (0..count).filter(|&body| known(body).is_some()).count() * 2 < count {
+            return layout;
+        }
+        let mut middle = vec![([0.0f32; 2], 0.0f32); count];
+        for spring in &layout.springs {
+            for (body, other) in [(spring.source, spring.target), (spring.target, spring.source)] {
+                if let Some([x, y]) = known(other) {
+                    let (sum, joined) = &mut middle[body];
+                    *sum = [sum[0] + x, sum[1] + y];
+                    *joined += 1.0;
+                }
+            }
+        }
+        for (body, (sum, joined)) in middle.into_iter().enumerate() {
+            if let Some(place) = known(body) {
+                layout.at[body] = place;
+            } else if joined > 0.0 {
+                // A little of its own place in the spiral keeps newcomers from sitting on one another.
+                let own = layout.at[body];
+                layout.at[body] = [sum[0] / joined + 0.1 * own[0], sum[1] / joined + 0.1 * own[1]];
+            }
+        }
+        layout.heat = WARM;
+        layout
+    }
+
     pub fn positions(&self) -> &[[f32; 2]] {
         &self.at
+    }
+
+    /// Whether it starts from nowhere and has far to go.
+    pub fn is_fresh(&self) -> bool {
+        self.heat > WARM
     }
 
     /// Whether another step would still move something.
@@ -86,7 +126,7 @@ impl Layout {
             self.held = Some(body);
             self.at[body] = at;
             self.speed[body] = [0.0; 2];
-            self.heat = self.heat.max(0.35);
+            self.heat = self.heat.max(WARM);
         }
     }
 
@@ -213,6 +253,37 @@ mod tests {
         one.settle();
         other.settle();
         assert_eq!(one.positions(), other.positions());
+    }
+
+    #[test]
+    fn a_graph_that_grows_by_one_vertex_stays_where_it_is() {
+        let mut before = two_triangles();
+        before.settle();
+        let known: Vec<_> = before.positions().iter().copied().map(Some).collect();
+        let bodies = vec![Body { radius: 5.0 }; 7];
+        let mut springs = before.springs.clone();
+        springs.push(Spring {
+            source: 6,
+            target: 0,
+            weight: 1.0,
+        });
+        let mut after = Layout::resume(bodies, springs, &known);
+        assert!(after.is_moving());
+        after.settle();
+        for (before, after) in before.positions().iter().zip(after.positions()) {
+            assert!(
+                (before[0] - after[0]).hypot(before[1] - after[1]) < 40.0,
+                "{before:?} {after:?}"
+            );
+        }
+        assert!(distance(&after, 6, 0) < distance(&after, 6, 4));
+    }
+
+    #[test]
+    fn strangers_start_afresh() {
+        let fresh = two_triangles();
+        let resumed = Layout::resume(fresh.bodies.clone(), fresh.springs.clone(), &[Some([9.0, 9.0])]);
+        assert_eq!(resumed, fresh);
     }
 
     #[test]

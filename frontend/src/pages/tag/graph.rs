@@ -1,4 +1,10 @@
 //! The KeyGraph beside the text: drag, zoom, click a vertex and its sentences light up.
+//!
+//! Typing must stay smooth while it is drawn, so it takes a frame of its own after the tags, its hundreds of edges are a few
+//! paths, and vertices that stay keep their elements and their places.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use gloo::render::{AnimationFrame, request_animation_frame};
 use gnnxml_page_logic::forces::{Body, Layout, Spring};
@@ -17,9 +23,16 @@ const MOST_DRAWN: usize = 40;
 #[derive(Clone, Debug, PartialEq)]
 struct Drawn {
     id: usize,
+    name: Name,
+    radius: f32,
+}
+
+/// What makes it the same vertex in the graph of another text: its words, its kind, and how many stood before it with the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Name {
     text: String,
     kind: VertexKind,
-    radius: f32,
+    twin: usize,
 }
 
 /// The drawn part of a KeyGraph.
@@ -48,18 +61,20 @@ impl Picture {
             .map(|&index| graph.vertices()[index].rank)
             .fold(0.0f32, f32::max)
             .max(1e-6);
-        let vertices = order
-            .iter()
-            .map(|&index| {
-                let vertex = &graph.vertices()[index];
-                Drawn {
-                    id: vertex.id,
+        let mut vertices: Vec<Drawn> = Vec::with_capacity(order.len());
+        for &index in &order {
+            let vertex = &graph.vertices()[index];
+            let is_twin = |other: &&Drawn| other.name.kind == vertex.kind && other.name.text == vertex.text;
+            vertices.push(Drawn {
+                id: vertex.id,
+                name: Name {
                     text: vertex.text.clone(),
                     kind: vertex.kind,
-                    radius: 4.0 + 8.0 * (vertex.rank / best).max(0.0).sqrt(),
-                }
-            })
-            .collect::<Vec<_>>();
+                    twin: vertices.iter().filter(is_twin).count(),
+                },
+                radius: 4.0 + 8.0 * (vertex.rank / best).max(0.0).sqrt(),
+            });
+        }
         let place = |id: usize| vertices.iter().position(|vertex: &Drawn| vertex.id == id);
         let springs = graph
             .edges()
@@ -79,17 +94,52 @@ impl Picture {
         }
     }
 
-    fn layout(&self) -> Layout {
+    /// The layout, starting from where vertices of the picture before came to stand.
+    fn layout(&self, before: &Picture, places: &[[f32; 2]]) -> Layout {
+        let known: Vec<Option<[f32; 2]>> = self
+            .vertices
+            .iter()
+            .map(|vertex| places.get(before.place_of(&vertex.name)?).copied())
+            .collect();
         let bodies = self
             .vertices
             .iter()
             .map(|vertex| Body {
                 // The name below it wants room as well.
-                radius: vertex.radius + 8.0 + (vertex.text.chars().count() as f32 * 0.9).min(14.0),
+                radius: vertex.radius + 8.0 + (vertex.name.text.chars().count() as f32 * 0.9).min(14.0),
             })
             .collect();
-        Layout::new(bodies, self.springs.clone())
+        Layout::resume(bodies, self.springs.clone(), &known)
     }
+
+    fn place_of(&self, name: &Name) -> Option<usize> {
+        self.vertices.iter().position(|vertex| vertex.name == *name)
+    }
+
+    /// The lines of all edges that `wanted` picks, as the `d` of one path.
+    fn lines(&self, places: &[[f32; 2]], wanted: impl Fn(&Spring) -> bool) -> String {
+        let mut lines = String::new();
+        for spring in self.springs.iter().filter(|spring| wanted(spring)) {
+            if let (Some([x, y]), Some([to_x, to_y])) = (places.get(spring.source), places.get(spring.target))
+            {
+                // Writing to a string cannot fail.
+                let _ = write!(lines, "M{x:.1} {y:.1}L{to_x:.1} {to_y:.1}");
+            }
+        }
+        lines
+    }
+}
+
+/// Edges are drawn in this many widths.
+const WIDTHS: usize = 5;
+
+/// The width an edge is drawn in: it doubles its weight from one to the next.
+fn width_class(spring: &Spring) -> usize {
+    (spring.weight.max(1.0).log2() as usize).min(WIDTHS - 1)
+}
+
+fn stroke_width(class: usize) -> f32 {
+    (0.6 + 0.9 * (1.4 * (1 << class) as f32).sqrt()).min(6.0)
 }
 
 /// What the pointer is doing.
@@ -110,18 +160,19 @@ enum Gesture {
 #[component]
 pub(super) fn GraphPanel() -> impl IntoView {
     let state = expect_context::<TagState>();
-    let picture = Memo::new(move |_| state.with_graph(Picture::of).unwrap_or_default());
+    let picture = RwSignal::new(Picture::default());
     let layout = StoredValue::new(Layout::new(Vec::new(), Vec::new()));
     let positions = RwSignal::new(Vec::<[f32; 2]>::new());
     let frame = RwSignal::new([-100.0f32, -75.0, 200.0, 150.0]);
     let running = StoredValue::new_local(None::<AnimationFrame>);
 
-    // Whenever the graph changes: settle most of the way at once, so nothing flies about, then glide.
-    Effect::new(move |_| {
-        let mut fresh = picture.with(Picture::layout);
+    let show = move |next: Picture| {
+        let mut fresh = picture
+            .with_untracked(|before| layout.with_value(|layout| next.layout(before, layout.positions())));
         if reduced_motion() {
             fresh.settle();
-        } else {
+        } else if fresh.is_fresh() {
+            // Most of the way at once, so that nothing flies about.
             for _ in 0..160 {
                 fresh.step();
             }
@@ -129,7 +180,18 @@ pub(super) fn GraphPanel() -> impl IntoView {
         frame.set(fresh.bounds(48.0));
         positions.set(fresh.positions().to_vec());
         layout.set_value(fresh);
+        picture.set(next);
         glide(layout, positions, running);
+    };
+    // The tags come first: the graph of the same answer waits for the next frame.
+    let waiting = StoredValue::new_local(None::<AnimationFrame>);
+    Effect::new(move |_| {
+        let next = state.with_graph(Picture::of).unwrap_or_default();
+        if picture.with_untracked(|shown| *shown != next) {
+            waiting.set_value(Some(request_animation_frame(move |_| show(next))));
+        } else {
+            waiting.set_value(None);
+        }
     });
 
     let svg = NodeRef::<Svg>::new();
@@ -204,26 +266,27 @@ pub(super) fn GraphPanel() -> impl IntoView {
             (count, more) => format!("{count} best-ranked vertices of {}", count + more),
         })
     };
-    let edges = move || {
+    let edges = (0..WIDTHS).map(|class| {
+        let lines = move || {
+            picture.with(|picture| {
+                positions.with(|places| picture.lines(places, |spring| width_class(spring) == class))
+            })
+        };
+        view! { <path class="edge" stroke-width=stroke_width(class) d=lines/> }
+    });
+    let lit_edges = move || {
+        let Some(Lit::Vertex(id)) = state.lit() else {
+            return String::new();
+        };
         picture.with(|picture| {
-            picture
-                .springs
-                .iter()
-                .map(|spring| edge(*spring, positions, picture, state))
-                .collect_view()
+            let Some(lit) = picture.vertices.iter().position(|vertex| vertex.id == id) else {
+                return String::new();
+            };
+            positions
+                .with(|places| picture.lines(places, |spring| [spring.source, spring.target].contains(&lit)))
         })
     };
-    let vertices = move || {
-        picture.with(|picture| {
-            picture
-                .vertices
-                .iter()
-                .cloned()
-                .enumerate()
-                .map(|(index, drawn)| vertex(index, drawn, positions, gesture, state))
-                .collect_view()
-        })
-    };
+    let lit_weights = Memo::new(move |_| lit_weights(state));
     view! {
         <section class="stack graph-column" aria-labelledby="graph-title">
             <div class="row spread">
@@ -235,8 +298,12 @@ pub(super) fn GraphPanel() -> impl IntoView {
                     role="group" aria-label="Keywords that share sentences are joined"
                     on:pointermove=on_move on:pointerup=on_up on:pointerleave=on_up on:pointerdown=on_down on:wheel=on_wheel
                 >
-                    <g>{edges}</g>
-                    <g>{vertices}</g>
+                    <g>{edges.collect_view()} <path class="edge lit" stroke-width=stroke_width(1) d=lit_edges/></g>
+                    <g>
+                        <For each=move || picture.with(|picture| picture.vertices.clone()) key=|drawn| drawn.name.clone() let:drawn>
+                            <Vertex name=drawn.name picture positions lit_weights gesture/>
+                        </For>
+                    </g>
                 </svg>
                 <div class="graph-tools" class:unseen=move || picture.with(|picture| picture.vertices.is_empty())>
                     <button class="small" aria-label="Zoom in" on:click=move |_| zoom(1.0 / 1.25)>"+"</button>
@@ -280,104 +347,112 @@ fn glide(
     running.try_set_value(Some(next));
 }
 
-fn place(positions: RwSignal<Vec<[f32; 2]>>, index: usize) -> [f32; 2] {
-    positions.with(|places| places.get(index).copied().unwrap_or_default())
-}
-
-fn edge(
-    spring: Spring,
-    positions: RwSignal<Vec<[f32; 2]>>,
-    picture: &Picture,
-    state: TagState,
-) -> impl IntoView + use<> {
-    let ends = [
-        picture.vertices[spring.source].id,
-        picture.vertices[spring.target].id,
-    ];
-    let lit = move || matches!(state.lit(), Some(Lit::Vertex(id)) if ends.contains(&id));
-    let width = (0.6 + 0.9 * spring.weight.sqrt()).min(6.0);
-    view! {
-        <line class="edge" class:lit=lit stroke-width=width
-            x1=move || place(positions, spring.source)[0] y1=move || place(positions, spring.source)[1]
-            x2=move || place(positions, spring.target)[0] y2=move || place(positions, spring.target)[1]/>
+/// How strongly each vertex is lit: a lit tag lights the vertices that carry it.
+fn lit_weights(state: TagState) -> BTreeMap<usize, f32> {
+    match state.lit() {
+        Some(Lit::Vertex(id)) => BTreeMap::from([(id, 1.0)]),
+        Some(Lit::Tag(label)) => {
+            let vertices = state
+                .evidence_of(label)
+                .map(|evidence| evidence.vertices)
+                .unwrap_or_default();
+            let weights = vertices.iter().map(|vertex| vertex.weight);
+            let largest = weights.fold(1e-6, f32::max);
+            vertices
+                .iter()
+                .map(|vertex| (vertex.vertex, vertex.weight / largest))
+                .collect()
+        }
+        None => BTreeMap::new(),
     }
 }
 
-fn vertex(
-    index: usize,
-    drawn: Drawn,
+/// One vertex; its element stays while texts that have it come and go.
+#[component]
+fn Vertex(
+    name: Name,
+    picture: RwSignal<Picture>,
     positions: RwSignal<Vec<[f32; 2]>>,
+    lit_weights: Memo<BTreeMap<usize, f32>>,
     gesture: RwSignal<Gesture>,
-    state: TagState,
 ) -> impl IntoView {
-    let lit = Lit::Vertex(drawn.id);
-    let id = drawn.id;
-    // A lit tag lights the vertices that carry it.
-    let weight = Memo::new(move |_| match state.lit() {
-        Some(Lit::Tag(label)) => state
-            .evidence_of(label)
-            .and_then(|evidence| {
-                let largest = evidence
-                    .vertices
-                    .iter()
-                    .map(|other| other.weight)
-                    .fold(0.0f32, f32::max)
-                    .max(1e-6);
-                let own = evidence.vertices.iter().find(|other| other.vertex == id)?;
-                Some(own.weight / largest)
-            })
-            .unwrap_or(0.0),
-        Some(Lit::Vertex(other)) if other == id => 1.0,
-        _ => 0.0,
-    });
-    let radius = drawn.radius;
-    let shape = match drawn.kind {
-        VertexKind::Keyword => view! { <circle class="v-keyword" r=radius/> }.into_any(),
-        VertexKind::Entity => view! {
-            <rect class="v-entity" x={-radius * 0.9} y={-radius * 0.9} width={radius * 1.8} height={radius * 1.8}/>
-        }
-        .into_any(),
-        VertexKind::Empty => view! { <circle class="v-empty" r={radius.max(6.0)}/> }.into_any(),
-    };
-    let name = if drawn.kind == VertexKind::Empty {
+    let state = expect_context::<TagState>();
+    let shown = if name.kind == VertexKind::Empty {
         "(no keyword)".to_owned()
     } else {
-        drawn.text
+        name.text.clone()
     };
-    let label = format!("{name}: show its sentences");
+    let label = format!("{shown}: show its sentences");
+    let kind = name.kind;
+    // Where it stands in the picture, its number in the graph and its size; it leaves the picture a moment before the page.
+    let now = Memo::new(move |_| {
+        picture.with(|picture| {
+            let index = picture.place_of(&name)?;
+            let drawn = &picture.vertices[index];
+            Some((index, drawn.id, drawn.radius))
+        })
+    });
+    let radius = move || now.get().map_or(4.0, |(_, _, radius)| radius);
+    let lit = move || now.get_untracked().map(|(_, id, _)| Lit::Vertex(id));
+    let weight = move || {
+        now.get()
+            .and_then(|(_, id, _)| lit_weights.with(|weights| weights.get(&id).copied()))
+    };
+    let shape = match kind {
+        VertexKind::Keyword => view! { <circle class="v-keyword" r=radius/> }.into_any(),
+        VertexKind::Entity => view! {
+            <rect class="v-entity" x=move || radius() * -0.9 y=move || radius() * -0.9
+                width=move || radius() * 1.8 height=move || radius() * 1.8/>
+        }
+        .into_any(),
+        VertexKind::Empty => view! { <circle class="v-empty" r=move || radius().max(6.0)/> }.into_any(),
+    };
     let transform = move || {
-        let [x, y] = place(positions, index);
+        let index = now.get().map_or(usize::MAX, |(index, ..)| index);
+        let [x, y] = positions.with(|places| places.get(index).copied().unwrap_or_default());
         format!("translate({x:.1} {y:.1})")
     };
     let press = move |event: PointerEvent| {
         event.stop_propagation();
-        gesture.set(Gesture::Drag {
-            vertex: index,
-            from: None,
-            moved: false,
-        });
+        if let Some((vertex, ..)) = now.get_untracked() {
+            gesture.set(Gesture::Drag {
+                vertex,
+                from: None,
+                moved: false,
+            });
+        }
+    };
+    let pin = move || {
+        if let Some(lit) = lit() {
+            state.toggle_pin(lit);
+        }
     };
     let release = move |_: PointerEvent| {
         if matches!(gesture.get_untracked(), Gesture::Drag { moved: false, .. }) {
-            state.toggle_pin(lit);
+            pin();
         }
     };
     let key = move |event: KeyboardEvent| {
         if matches!(event.key().as_str(), "Enter" | " ") {
             event.prevent_default();
-            state.toggle_pin(lit);
+            pin();
         }
+    };
+    let is_pinned = move || {
+        now.get()
+            .is_some_and(|(_, id, _)| state.pinned.get() == Some(Lit::Vertex(id)))
     };
     view! {
         <g class="vertex" transform=transform tabindex="0" role="button" aria-label=label
-            aria-pressed=move || (state.pinned.get() == Some(lit)).to_string()
-            class:lit=move || { weight.get() > 0.05 } class:strong=move || { weight.get() > 0.5 }
+            aria-pressed=move || is_pinned().to_string()
+            class:lit=move || { weight().is_some_and(|weight| weight > 0.05) }
+            class:strong=move || { weight().is_some_and(|weight| weight > 0.5) }
             on:pointerdown=press on:pointerup=release on:keydown=key
-            on:pointerenter=move |_| state.pointed.set(Some(lit)) on:pointerleave=move |_| state.pointed.set(None)
-            on:focus=move |_| state.pointed.set(Some(lit)) on:blur=move |_| state.pointed.set(None)
+            on:pointerenter=move |_| state.pointed.set(lit()) on:pointerleave=move |_| state.pointed.set(None)
+            on:focus=move |_| state.pointed.set(lit()) on:blur=move |_| state.pointed.set(None)
         >
             {shape}
-            <text y={radius + 10.0}>{name}</text>
+            <text y=move || radius() + 10.0>{shown}</text>
         </g>
     }
 }
