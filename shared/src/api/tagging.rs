@@ -41,7 +41,7 @@ pub struct Evidence {
     pub words: Vec<WordEvidence>,
     /// What the words that are not listed contribute together.
     pub other_words: f32,
-    /// Sentences by what the words in them contribute.
+    /// The sentences that count most, by what the words in them contribute.
     pub sentences: Vec<SentenceEvidence>,
     /// KeyGraph vertices by the change of the cluster's log-odds when each is left out.
     pub vertices: Vec<VertexEvidence>,

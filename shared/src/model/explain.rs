@@ -7,6 +7,8 @@
 //! Sentences regroup the words by where they stand. Vertices are another question: how the cluster's log-odds change when a
 //! keyword is left out of the graph (graph network) or its words out of the text (linear matcher).
 
+use std::collections::BTreeMap;
+
 use super::matcher::LEFT_OVER;
 use super::neighbours;
 use super::ranker::ClusterRankers;
@@ -19,81 +21,192 @@ use crate::text::Span;
 
 /// Words that are listed one by one.
 const LISTED_WORDS: usize = 24;
+/// Sentences that are listed.
+const LISTED_SENTENCES: usize = 48;
 /// Vertices that are listed.
 const LISTED_VERTICES: usize = 24;
 
-/// The evidence for one candidate.
-pub fn evidence(
-    tagger: &Tagger,
-    prepared: &Prepared,
-    rankers: &ClusterRankers,
-    candidate: &Candidate,
-) -> Evidence {
-    let score = &tagger.score;
-    let reading = &prepared.reading;
-    let terms = rankers.terms(candidate.position as usize, &reading.words, &prepared.embedding);
-    let prior = tagger.labels[candidate.label as usize].log_inverse_propensity;
-    let (slope, b) = (score.margin.slope, score.label_exponent);
+/// Explains the tags of one text. What several of them ask is worked out once.
+#[derive(Debug)]
+pub struct Explainer<'t> {
+    tagger: &'t Tagger,
+    prepared: &'t Prepared,
+    /// Per word of the reading: the vertices it stands in, and how often.
+    standing: Vec<BTreeMap<usize, f32>>,
+    /// The network's logits with each vertex left out, by the vertex; and with none left out.
+    without: Vec<(usize, Vec<f32>)>,
+    whole: Vec<f32>,
+    by_cluster: BTreeMap<u32, Vec<VertexEvidence>>,
+}
 
-    let read: f32 = terms.embedding + terms.words.iter().map(|w| w.1).sum::<f32>();
-    let t0 = score.margin.log_odds(terms.bias) + score.lift * prior;
-    let near = score.neighbours * neighbours::lift(neighbours::vote_of(&prepared.votes, candidate.label));
-    let t = t0 + slope * read + near;
-    let chord = if (t - t0).abs() > 1e-6 {
-        (log_sigmoid(b * t) - log_sigmoid(b * t0)) / (t - t0)
-    } else {
-        0.0
-    };
-    let share = chord * slope;
+/// A word's part of a label's margin.
+struct Share<'t> {
+    text: &'t str,
+    spans: &'t [Span],
+    weight: f32,
+}
 
-    let mut words: Vec<WordEvidence> = terms
-        .words
-        .iter()
-        .map(|&(nth, weight)| WordEvidence {
-            text: words_of_term(tagger.tfidf.term(reading.words.indices[nth])).to_owned(),
-            spans: reading
-                .spans
-                .get(nth)
-                .into_iter()
-                .flatten()
-                .map(|s| [s.start, s.end])
-                .collect(),
+impl<'t> Explainer<'t> {
+    pub fn new(tagger: &'t Tagger, prepared: &'t Prepared) -> Self {
+        let (mut without, mut whole) = (Vec::new(), Vec::new());
+        if let (Some(matcher), Some(input)) = (tagger.matcher.graph(), &prepared.graph)
+            && let (Ok(logits), Ok(each)) = (matcher.forward(input), matcher.forward_without_each(input))
+        {
+            let of_text = |&(_, origin): &(Vec<f32>, u32)| origin != LEFT_OVER;
+            let each = each.into_iter().zip(input.origin.iter().copied());
+            without = each
+                .filter(of_text)
+                .map(|(logits, origin)| (origin as usize, logits))
+                .collect();
+            whole = logits;
+        }
+        Self {
+            tagger,
+            prepared,
+            standing: standing(prepared),
+            without,
+            whole,
+            by_cluster: BTreeMap::new(),
+        }
+    }
+
+    /// The evidence for one candidate.
+    pub fn evidence(&mut self, rankers: &ClusterRankers, candidate: &Candidate) -> Evidence {
+        let (tagger, prepared) = (self.tagger, self.prepared);
+        let score = &tagger.score;
+        let reading = &prepared.reading;
+        let terms = rankers.terms(candidate.position as usize, &reading.words, &prepared.embedding);
+        let prior = tagger.labels[candidate.label as usize].log_inverse_propensity;
+        let (slope, b) = (score.margin.slope, score.label_exponent);
+
+        let read: f32 = terms.embedding + terms.words.iter().map(|w| w.1).sum::<f32>();
+        let t0 = score.margin.log_odds(terms.bias) + score.lift * prior;
+        let near = score.neighbours * neighbours::lift(neighbours::vote_of(&prepared.votes, candidate.label));
+        let t = t0 + slope * read + near;
+        let chord = if (t - t0).abs() > 1e-6 {
+            (log_sigmoid(b * t) - log_sigmoid(b * t0)) / (t - t0)
+        } else {
+            0.0
+        };
+        let share = chord * slope;
+
+        let shares = terms.words.iter().map(|&(nth, weight)| Share {
+            text: words_of_term(tagger.tfidf.term(reading.words.indices[nth])),
+            spans: reading.spans.get(nth).map_or(&[], Vec::as_slice),
             weight: share * weight,
-        })
-        .collect();
-    let sentences = by_sentence(reading.keygraph.as_ref(), &words);
-    join_leads(&mut words);
-    words.sort_by(|a, b| {
-        b.weight
-            .abs()
-            .total_cmp(&a.weight.abs())
-            .then_with(|| a.text.cmp(&b.text))
-    });
-    let other_words = words.iter().skip(LISTED_WORDS).map(|w| w.weight).sum();
-    words.truncate(LISTED_WORDS);
-    words.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.text.cmp(&b.text)));
+        });
+        let mut shares: Vec<Share<'_>> = shares.collect();
+        let sentences = by_sentence(reading.keygraph.as_ref(), &shares);
+        join_leads(&mut shares);
+        let (words, other_words) = listed(shares);
 
-    let cluster = score.cluster_exponent * log_sigmoid(prepared.cluster_log_odds[candidate.cluster as usize]);
-    let bias = log_sigmoid(b * t0) + score.gamma * prior;
-    let embedding = share * terms.embedding;
-    let listed: f32 = words.iter().map(|w| w.weight).sum();
-    Evidence {
-        total: bias + cluster + embedding + chord * near + listed + other_words,
-        bias,
-        cluster,
-        embedding,
-        neighbours: chord * near,
-        words,
-        other_words,
-        sentences,
-        vertices: by_vertex(tagger, prepared, candidate.cluster),
+        let cluster =
+            score.cluster_exponent * log_sigmoid(prepared.cluster_log_odds[candidate.cluster as usize]);
+        let bias = log_sigmoid(b * t0) + score.gamma * prior;
+        let embedding = share * terms.embedding;
+        let known: f32 = words.iter().map(|w| w.weight).sum();
+        Evidence {
+            total: bias + cluster + embedding + chord * near + known + other_words,
+            bias,
+            cluster,
+            embedding,
+            neighbours: chord * near,
+            words,
+            other_words,
+            sentences,
+            vertices: self.by_vertex(candidate.cluster),
+        }
+    }
+
+    /// By how much the cluster's log-odds fall when a vertex is left out, strongest first.
+    fn by_vertex(&mut self, cluster: u32) -> Vec<VertexEvidence> {
+        let Some(graph) = &self.prepared.reading.keygraph else {
+            return Vec::new();
+        };
+        if let Some(known) = self.by_cluster.get(&cluster) {
+            return known.clone();
+        }
+        let at = cluster as usize;
+        let mut weights = vec![0.0f32; graph.vertices().len()];
+        let share = self.tagger.matcher.graph_share();
+        for (vertex, logits) in &self.without {
+            if let Some(weight) = weights.get_mut(*vertex) {
+                *weight += share * (self.whole[at] - logits[at]);
+            }
+        }
+        if let Some(linear) = self.tagger.matcher.linear() {
+            let reading = &self.prepared.reading;
+            for (nth, contribution) in linear.terms(at, &reading.words, &[]).words {
+                let places = reading.spans.get(nth).map_or(1, |spans| spans.len().max(1));
+                let each = (1.0 - share) * contribution / places as f32;
+                for (&vertex, times) in self.standing.get(nth).into_iter().flatten() {
+                    weights[vertex] += each * times;
+                }
+            }
+        }
+        let weights = weights.into_iter().enumerate();
+        let mut found: Vec<VertexEvidence> = weights
+            .filter(|(_, weight)| *weight != 0.0)
+            .map(|(vertex, weight)| VertexEvidence { vertex, weight })
+            .collect();
+        found.sort_by(|a, b| {
+            b.weight
+                .abs()
+                .total_cmp(&a.weight.abs())
+                .then(a.vertex.cmp(&b.vertex))
+        });
+        found.truncate(LISTED_VERTICES);
+        found.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.vertex.cmp(&b.vertex)));
+        self.by_cluster.insert(cluster, found.clone());
+        found
     }
 }
 
+/// Per word, the vertices whose places hold it. Places are short, so a word's lie just before it in their order.
+fn standing(prepared: &Prepared) -> Vec<BTreeMap<usize, f32>> {
+    let reading = &prepared.reading;
+    let Some(graph) = &reading.keygraph else {
+        return Vec::new();
+    };
+    let vertices = graph.vertices().iter().enumerate();
+    let mut places: Vec<([usize; 2], usize)> = vertices
+        .flat_map(|(vertex, drawn)| drawn.spans.iter().map(move |&span| (span, vertex)))
+        .collect();
+    places.sort_unstable();
+    let longest = places
+        .iter()
+        .map(|([start, end], _)| end - start)
+        .max()
+        .unwrap_or(0);
+    let holding = |word: &Span| {
+        let after = places.partition_point(|([start, _], _)| *start <= word.start);
+        let near = places[..after]
+            .iter()
+            .rev()
+            .take_while(|([start, _], _)| start + longest >= word.end);
+        // A vertex counts once for a word, however many of its places hold it.
+        let mut vertices: Vec<usize> = near
+            .filter(|([_, end], _)| word.end <= *end)
+            .map(|&(_, vertex)| vertex)
+            .collect();
+        vertices.sort_unstable();
+        vertices.dedup();
+        vertices
+    };
+    let count = |spans: &Vec<Span>| {
+        let mut times = BTreeMap::new();
+        for vertex in spans.iter().flat_map(holding) {
+            *times.entry(vertex).or_insert(0.0) += 1.0;
+        }
+        times
+    };
+    reading.spans.iter().map(count).collect()
+}
+
 /// A word and the same word in the lead are one to whoever reads the text.
-fn join_leads(words: &mut Vec<WordEvidence>) {
-    words.sort_by(|a, b| a.text.cmp(&b.text).then(b.spans.len().cmp(&a.spans.len())));
-    words.dedup_by(|lead, word| {
+fn join_leads(shares: &mut Vec<Share<'_>>) {
+    shares.sort_by(|a, b| a.text.cmp(b.text).then(b.spans.len().cmp(&a.spans.len())));
+    shares.dedup_by(|lead, word| {
         let same = lead.text == word.text;
         if same {
             word.weight += lead.weight;
@@ -102,15 +215,34 @@ fn join_leads(words: &mut Vec<WordEvidence>) {
     });
 }
 
+/// The strongest words, and the sum of the others.
+fn listed(mut shares: Vec<Share<'_>>) -> (Vec<WordEvidence>, f32) {
+    shares.sort_by(|a, b| {
+        b.weight
+            .abs()
+            .total_cmp(&a.weight.abs())
+            .then_with(|| a.text.cmp(b.text))
+    });
+    let others = shares.iter().skip(LISTED_WORDS).map(|share| share.weight).sum();
+    shares.truncate(LISTED_WORDS);
+    shares.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.text.cmp(b.text)));
+    let words = shares.iter().map(|share| WordEvidence {
+        text: share.text.to_owned(),
+        spans: share.spans.iter().map(|span| [span.start, span.end]).collect(),
+        weight: share.weight,
+    });
+    (words.collect(), others)
+}
+
 /// Each word's weight spread evenly over the places where it stands, summed by sentence, strongest first.
-fn by_sentence(graph: Option<&KeyGraph>, words: &[WordEvidence]) -> Vec<SentenceEvidence> {
+fn by_sentence(graph: Option<&KeyGraph>, words: &[Share<'_>]) -> Vec<SentenceEvidence> {
     let Some(graph) = graph else { return Vec::new() };
     let sentences = graph.sentences();
     let mut weights = vec![0.0f32; sentences.len()];
     for word in words {
         let each = word.weight / word.spans.len().max(1) as f32;
-        for span in &word.spans {
-            let after = sentences.partition_point(|s| s.start <= span[0]);
+        for span in word.spans {
+            let after = sentences.partition_point(|s| s.start <= span.start);
             if let Some(sentence) = after.checked_sub(1) {
                 weights[sentence] += each;
             }
@@ -120,55 +252,13 @@ fn by_sentence(graph: Option<&KeyGraph>, words: &[WordEvidence]) -> Vec<Sentence
         .filter(|(_, weight)| *weight != 0.0)
         .map(|(sentence, weight)| SentenceEvidence { sentence, weight })
         .collect();
-    found.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.sentence.cmp(&b.sentence)));
-    found
-}
-
-/// By how much the cluster's log-odds fall when a vertex is left out, strongest first.
-fn by_vertex(tagger: &Tagger, prepared: &Prepared, cluster: u32) -> Vec<VertexEvidence> {
-    let Some(graph) = &prepared.reading.keygraph else {
-        return Vec::new();
-    };
-    let mut weights = vec![0.0f32; graph.vertices().len()];
-    let share = tagger.matcher.graph_share();
-    if let (Some(matcher), Some(input)) = (tagger.matcher.graph(), &prepared.graph)
-        && let (Ok(whole), Ok(without)) = (matcher.forward(input), matcher.forward_without_each(input))
-    {
-        for (logits, &origin) in without.iter().zip(input.origin.iter()) {
-            if origin != LEFT_OVER
-                && let Some(weight) = weights.get_mut(origin as usize)
-            {
-                *weight += share * (whole[cluster as usize] - logits[cluster as usize]);
-            }
-        }
-    }
-    if let Some(linear) = tagger.matcher.linear() {
-        let words = &prepared.reading.words;
-        for (nth, contribution) in linear.terms(cluster as usize, words, &[]).words {
-            let spans = prepared.reading.spans.get(nth).map_or(&[][..], Vec::as_slice);
-            let each = (1.0 - share) * contribution / spans.len().max(1) as f32;
-            for (vertex, weight) in graph.vertices().iter().zip(&mut weights) {
-                *weight += each * spans.iter().filter(|span| holds(&vertex.spans, **span)).count() as f32;
-            }
-        }
-    }
-    let mut found: Vec<VertexEvidence> = (weights.into_iter().enumerate())
-        .filter(|(_, weight)| *weight != 0.0)
-        .map(|(vertex, weight)| VertexEvidence { vertex, weight })
-        .collect();
     found.sort_by(|a, b| {
         b.weight
             .abs()
             .total_cmp(&a.weight.abs())
-            .then(a.vertex.cmp(&b.vertex))
+            .then(a.sentence.cmp(&b.sentence))
     });
-    found.truncate(LISTED_VERTICES);
-    found.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.vertex.cmp(&b.vertex)));
+    found.truncate(LISTED_SENTENCES);
+    found.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.sentence.cmp(&b.sentence)));
     found
-}
-
-fn holds(spans: &[[usize; 2]], word: Span) -> bool {
-    spans
-        .iter()
-        .any(|span| span[0] <= word.start && word.end <= span[1])
 }

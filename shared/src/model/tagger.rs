@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::encoder::{Lsa, SentenceEncoder, l2_normalise};
-use super::explain;
+use super::explain::Explainer;
 use super::matcher::{GraphInput, Matcher, MatcherError};
 use super::neighbours::{self, Neighbours};
 use super::ranker::ClusterRankers;
@@ -345,9 +345,10 @@ impl Tagger {
         options: FinishOptions,
     ) -> TagResponse {
         let candidates = self.candidates(prepared, &rankers, options.top);
+        let mut explainer = options.explain.then(|| Explainer::new(self, prepared));
         let tags = candidates.into_iter().map(|candidate| {
-            let evidence = (options.explain.then(|| rankers(candidate.cluster)).flatten())
-                .map(|rankers| explain::evidence(self, prepared, rankers, &candidate));
+            let evidence = (explainer.as_mut().zip(rankers(candidate.cluster)))
+                .map(|(explainer, rankers)| explainer.evidence(rankers, &candidate));
             Tag {
                 label: candidate.label,
                 name: self.labels[candidate.label as usize].name.clone(),
