@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use gloo::file::{Blob, futures::read_as_bytes};
+use gloo::timers::callback::Timeout;
 use gnnxml_page_logic::batch::{LONGEST_TEXT, refusal};
 use gnnxml_page_logic::figures;
 use gnnxml_page_logic::highlight::{Layer, Mark, Marks, html, pieces};
@@ -18,8 +19,15 @@ use web_sys::{DragEvent, HtmlTextAreaElement};
 use super::examples::EXAMPLES;
 use super::state::{Lit, TagState};
 
-/// Above this many bytes the marks are left out: laying out the copy would be felt while typing.
-const LONGEST_MARKED: usize = 60_000;
+/// So many bytes are marked while nothing is lit: laying out more marks would be felt while typing.
+const MARKED: usize = 24_000;
+/// So many are marked when the person lights something up, which may take a moment.
+const MARKED_WHEN_LIT: usize = 100_000;
+
+/// Above this many bytes the copy follows the text only when typing pauses.
+const LONGEST_COPIED_AT_ONCE: usize = 12_000;
+/// That pause, in milliseconds.
+const PAUSE: u32 = 250;
 
 /// The left column.
 #[component]
@@ -31,7 +39,7 @@ pub(super) fn Reader() -> impl IntoView {
         let bytes = state.text.with(String::len);
         let words = state.text.with(|text| {
             // Counting words of a very long text on every key would be felt.
-            if text.len() <= LONGEST_MARKED {
+            if text.len() <= MARKED_WHEN_LIT {
                 Some(text.split_whitespace().count())
             } else {
                 None
@@ -149,11 +157,35 @@ async fn read_text_file(file: web_sys::File) -> Result<String, String> {
 #[component]
 fn Backdrop() -> impl IntoView {
     let state = expect_context::<TagState>();
-    let marked =
-        Memo::new(move |_| state.has_fresh_graph() && state.text.with(String::len) <= LONGEST_MARKED);
-    let content = move || {
+    // A long text is copied when typing pauses; until then the copy stays what it was, and unseen.
+    let paused_at = RwSignal::new(String::new());
+    let waiting = StoredValue::new_local(None::<Timeout>);
+    Effect::new(move |_| {
+        let long = state.text.with(String::len) > LONGEST_COPIED_AT_ONCE;
+        let pause = move || Timeout::new(PAUSE, move || paused_at.set(state.text.get_untracked()));
+        waiting.set_value(long.then(pause));
+    });
+    let is_behind = Memo::new(move |_| {
+        state
+            .text
+            .with(|text| text.len() > LONGEST_COPIED_AT_ONCE && paused_at.with(|paused| paused != text))
+    });
+    let content = Memo::new(move |before: Option<&String>| {
+        if let Some(before) = before.filter(|_| is_behind.get()) {
+            return before.clone();
+        }
         // Without marks the copy still gives the box its height.
-        let layers = if marked.get() { layers(state) } else { Vec::new() };
+        let mut layers = if state.has_fresh_graph() {
+            layers(state)
+        } else {
+            Vec::new()
+        };
+        let marked = if state.lit().is_some() {
+            MARKED_WHEN_LIT
+        } else {
+            MARKED
+        };
+        layers.retain(|layer| layer.end <= marked);
         let entities = state
             .with_graph(|graph| {
                 let vertices = graph.vertices().iter();
@@ -169,8 +201,8 @@ fn Backdrop() -> impl IntoView {
             shown.push_str("\n ");
             shown
         })
-    };
-    view! { <div class="reader-back" aria-hidden="true" inner_html=content></div> }
+    });
+    view! { <div class="reader-back" class:behind=move || is_behind.get() aria-hidden="true" inner_html=move || content.get()></div> }
 }
 
 /// Everything to mark now: sentences and vertices always, evidence for what is lit.
