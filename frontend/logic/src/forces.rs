@@ -4,10 +4,18 @@
 //! the start is a sunflower spiral in vertex order and nothing is random. A graph that follows another starts where that
 //! one stood ([`Layout::resume`]), so that a word more in the text does not turn the picture round.
 
-/// Who is drawn and how large.
+/// Who is drawn and how large: a shape and, below it, a name that may be wider.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Body {
     pub radius: f32,
+    /// Half the width of the name.
+    pub reach: f32,
+}
+
+impl Body {
+    fn half_width(self) -> f32 {
+        self.radius.max(self.reach)
+    }
 }
 
 /// A spring between two bodies.
@@ -31,10 +39,16 @@ pub struct Layout {
     heat: f32,
 }
 
-const REPULSION: f32 = 1500.0;
+const REPULSION: f32 = 600.0;
 const PULL: f32 = 0.10;
-const GRAVITY: f32 = 0.018;
+const GRAVITY: f32 = 0.02;
 const REST: f32 = 62.0;
+/// A vertex with so few edges is held by them to the end.
+const FEW: f32 = 2.0;
+/// Height of a name, the free space around it, and how hard it is defended.
+const NAME_HEIGHT: f32 = 13.0;
+const GAP: f32 = 3.0;
+const STIFFNESS: f32 = 3.0;
 const FRICTION: f32 = 0.72;
 const COOLING: f32 = 0.985;
 const COLD: f32 = 0.015;
@@ -153,10 +167,19 @@ impl Layout {
                     dx = 0.1 * (1.0 + one as f32);
                 }
                 let apart = dx.hypot(dy);
-                // Bodies that touch push harder: names beside them need room.
-                let near = self.bodies[one].radius + self.bodies[other].radius + 10.0;
-                let push = REPULSION / (apart * apart) + (near - apart).max(0.0) * 0.25;
-                let (fx, fy) = (dx / apart * push, dy / apart * push);
+                let push = REPULSION / (apart * apart);
+                let (mut fx, mut fy) = (dx / apart * push, dy / apart * push);
+                // Names must not lie on one another: they are pushed apart the shorter way.
+                let (first, second) = (self.bodies[one], self.bodies[other]);
+                let over = first.half_width() + second.half_width() + GAP - dx.abs();
+                let under = first.radius + second.radius + NAME_HEIGHT + GAP - dy.abs();
+                if over > 0.0 && under > 0.0 {
+                    if over < under {
+                        fx += over.copysign(dx) * STIFFNESS;
+                    } else {
+                        fy += under.copysign(dy) * STIFFNESS;
+                    }
+                }
                 force[one][0] += fx;
                 force[one][1] += fy;
                 force[other][0] -= fx;
@@ -169,11 +192,14 @@ impl Layout {
             let dx = self.at[spring.target][0] - self.at[spring.source][0];
             let dy = self.at[spring.target][1] - self.at[spring.source][1];
             let apart = dx.hypot(dy).max(1e-3);
-            // A vertex with many edges would be torn apart by full-strength springs.
+            // A vertex with many edges would be torn apart by full-strength springs; and in a dense graph they let go as it
+            // cools: they have said who is near whom, now names make room.
             let busiest = self.degree[spring.source]
                 .min(self.degree[spring.target])
                 .max(1.0);
-            let pull = PULL * spring.weight.max(1.0).sqrt() * (apart - rest) / busiest.sqrt();
+            let kept = (FEW / busiest).min(1.0);
+            let grip = (kept + (1.0 - kept) * self.heat) / busiest.powf(0.8);
+            let pull = PULL * grip * spring.weight.max(1.0).sqrt() * (apart - rest);
             let (fx, fy) = (dx / apart * pull, dy / apart * pull);
             force[spring.source][0] += fx;
             force[spring.source][1] += fy;
@@ -199,9 +225,10 @@ impl Layout {
         let mut low = [f32::INFINITY; 2];
         let mut high = [f32::NEG_INFINITY; 2];
         for (at, body) in self.at.iter().zip(&self.bodies) {
+            let half = [body.half_width(), body.radius + NAME_HEIGHT];
             for axis in 0..2 {
-                low[axis] = low[axis].min(at[axis] - body.radius);
-                high[axis] = high[axis].max(at[axis] + body.radius);
+                low[axis] = low[axis].min(at[axis] - half[axis]);
+                high[axis] = high[axis].max(at[axis] + half[axis]);
             }
         }
         if self.at.is_empty() {
@@ -228,7 +255,13 @@ mod tests {
     fn two_triangles() -> Layout {
         let springs = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)];
         Layout::new(
-            vec![Body { radius: 5.0 }; 6],
+            vec![
+                Body {
+                    radius: 5.0,
+                    reach: 0.0
+                };
+                6
+            ],
             springs
                 .map(|(source, target)| Spring {
                     source,
@@ -260,7 +293,13 @@ mod tests {
         let mut before = two_triangles();
         before.settle();
         let known: Vec<_> = before.positions().iter().copied().map(Some).collect();
-        let bodies = vec![Body { radius: 5.0 }; 7];
+        let bodies = vec![
+            Body {
+                radius: 5.0,
+                reach: 0.0
+            };
+            7
+        ];
         let mut springs = before.springs.clone();
         springs.push(Spring {
             source: 6,
@@ -276,7 +315,7 @@ mod tests {
                 "{before:?} {after:?}"
             );
         }
-        assert!(distance(&after, 6, 0) < distance(&after, 6, 4));
+        assert!(distance(&after, 6, 0) < 2.0 * REST, "{}", distance(&after, 6, 0));
     }
 
     #[test]
@@ -296,12 +335,61 @@ mod tests {
                     weight: 3.0,
                 })
                 .collect();
-            let mut layout = Layout::new(vec![Body { radius: 8.0 }; count], springs);
+            let mut layout = Layout::new(
+                vec![
+                    Body {
+                        radius: 8.0,
+                        reach: 0.0
+                    };
+                    count
+                ],
+                springs,
+            );
             layout.settle();
             assert!(!layout.is_moving());
             assert!(layout.positions().iter().flatten().all(|value| value.is_finite()));
             assert!(layout.bounds(10.0).iter().all(|value| value.is_finite()));
         }
+    }
+
+    #[test]
+    fn names_of_a_dense_graph_hardly_lie_on_one_another() {
+        let bodies: Vec<Body> = (0..40)
+            .map(|index| Body {
+                radius: 4.0 + 8.0 / (1.0 + index as f32).sqrt(),
+                reach: 12.0 + (index * 7 % 30) as f32,
+            })
+            .collect();
+        let pairs = (0..40).flat_map(|source| (source + 1..40).map(move |target| (source, target)));
+        let springs: Vec<Spring> = pairs
+            .filter(|(source, target)| source * target % 5 == 1 || source + target < 22)
+            .map(|(source, target)| Spring {
+                source,
+                target,
+                weight: 1.0 + (target % 3) as f32,
+            })
+            .collect();
+        assert!(springs.len() > 200);
+        let mut layout = Layout::new(bodies.clone(), springs);
+        layout.settle();
+        let at = layout.positions();
+        let mut covered = 0.0;
+        for one in 0..40 {
+            for other in one + 1..40 {
+                let wide =
+                    bodies[one].half_width() + bodies[other].half_width() - (at[one][0] - at[other][0]).abs();
+                let tall = bodies[one].radius + bodies[other].radius + NAME_HEIGHT
+                    - (at[one][1] - at[other][1]).abs();
+                covered += wide.max(0.0) * tall.max(0.0);
+            }
+        }
+        let all: f32 = bodies
+            .iter()
+            .map(|body| 2.0 * body.half_width() * (2.0 * body.radius + NAME_HEIGHT))
+            .sum();
+        assert!(covered < 0.03 * all, "{covered} of {all} covered");
+        let [_, _, width, height] = layout.bounds(0.0);
+        assert!(width * height < 4.0 * all, "{width} × {height} for {all}");
     }
 
     #[test]
@@ -315,7 +403,10 @@ mod tests {
     #[test]
     fn a_spring_to_nowhere_is_left_out() {
         let mut layout = Layout::new(
-            vec![Body { radius: 1.0 }],
+            vec![Body {
+                radius: 1.0,
+                reach: 0.0,
+            }],
             vec![Spring {
                 source: 0,
                 target: 9,

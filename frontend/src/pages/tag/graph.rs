@@ -18,6 +18,10 @@ use crate::theme::reduced_motion;
 
 /// More vertices than this are a ball of wool; the best-ranked are drawn and the rest is counted.
 const MOST_DRAWN: usize = 40;
+/// Half the width of a letter of a name.
+const HALF_LETTER: f32 = 3.4;
+/// Free space around the graph.
+const MARGIN: f32 = 14.0;
 
 /// A vertex as it is drawn.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +37,15 @@ struct Name {
     text: String,
     kind: VertexKind,
     twin: usize,
+}
+
+impl Name {
+    fn shown(&self) -> &str {
+        match self.kind {
+            VertexKind::Empty => "(no keyword)",
+            VertexKind::Keyword | VertexKind::Entity => &self.text,
+        }
+    }
 }
 
 /// The drawn part of a KeyGraph.
@@ -105,8 +118,8 @@ impl Picture {
             .vertices
             .iter()
             .map(|vertex| Body {
-                // The name below it wants room as well.
-                radius: vertex.radius + 8.0 + (vertex.name.text.chars().count() as f32 * 0.9).min(14.0),
+                radius: vertex.radius,
+                reach: vertex.name.shown().chars().count() as f32 * HALF_LETTER,
             })
             .collect();
         Layout::resume(bodies, self.springs.clone(), &known)
@@ -165,19 +178,25 @@ pub(super) fn GraphPanel() -> impl IntoView {
     let positions = RwSignal::new(Vec::<[f32; 2]>::new());
     let frame = RwSignal::new([-100.0f32, -75.0, 200.0, 150.0]);
     let running = StoredValue::new_local(None::<AnimationFrame>);
+    // Whether the person chose what to look at; then the frame stays, until another graph comes.
+    let looked = StoredValue::new(false);
 
     let show = move |next: Picture| {
         let mut fresh = picture
             .with_untracked(|before| layout.with_value(|layout| next.layout(before, layout.positions())));
-        if reduced_motion() {
-            fresh.settle();
-        } else if fresh.is_fresh() {
+        if fresh.is_fresh() {
+            looked.set_value(false);
             // Most of the way at once, so that nothing flies about.
             for _ in 0..160 {
                 fresh.step();
             }
         }
-        frame.set(fresh.bounds(48.0));
+        if reduced_motion() {
+            fresh.settle();
+        }
+        if !looked.get_value() {
+            frame.set(fresh.bounds(MARGIN));
+        }
         positions.set(fresh.positions().to_vec());
         layout.set_value(fresh);
         picture.set(next);
@@ -226,6 +245,7 @@ pub(super) fn GraphPanel() -> impl IntoView {
         }
         Gesture::Pan { last } => {
             if let Some(at) = to_graph(&event) {
+                looked.set_value(true);
                 frame.update(|frame| {
                     frame[0] -= at[0] - last[0];
                     frame[1] -= at[1] - last[1];
@@ -243,6 +263,7 @@ pub(super) fn GraphPanel() -> impl IntoView {
         }
     };
     let zoom = move |factor: f32| {
+        looked.set_value(true);
         frame.update(|[left, top, width, height]| {
             let (wide, tall) = (*width * factor, *height * factor);
             if (40.0..4000.0).contains(&wide) {
@@ -309,7 +330,7 @@ pub(super) fn GraphPanel() -> impl IntoView {
                     <button class="small" aria-label="Zoom in" on:click=move |_| zoom(1.0 / 1.25)>"+"</button>
                     <button class="small" aria-label="Zoom out" on:click=move |_| zoom(1.25)>"−"</button>
                     <button class="small" aria-label="Show all"
-                        on:click=move |_| frame.set(layout.with_value(|layout| layout.bounds(48.0)))>"⤢"</button>
+                        on:click=move |_| { looked.set_value(false); frame.set(layout.with_value(|layout| layout.bounds(MARGIN))) }>"⤢"</button>
                 </div>
                 {move || picture.with(|picture| picture.vertices.is_empty()).then(|| view! {
                     <p class="graph-empty empty">"The keywords and names of the text appear here, joined where they share a sentence."</p>
@@ -377,11 +398,7 @@ fn Vertex(
     gesture: RwSignal<Gesture>,
 ) -> impl IntoView {
     let state = expect_context::<TagState>();
-    let shown = if name.kind == VertexKind::Empty {
-        "(no keyword)".to_owned()
-    } else {
-        name.text.clone()
-    };
+    let shown = name.shown().to_owned();
     let label = format!("{shown}: show its sentences");
     let kind = name.kind;
     // Where it stands in the picture, its number in the graph and its size; it leaves the picture a moment before the page.
