@@ -122,6 +122,8 @@ pub fn strongest(log_odds: &[f32], count: usize) -> Vec<u32> {
         clusters.truncate(count);
     }
     clusters.sort_unstable_by(better);
+    // Training keeps one of these a document: the room for all clusters must not stay with it.
+    clusters.shrink_to_fit();
     clusters
 }
 
@@ -210,6 +212,14 @@ impl Score {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_strongest_clusters_take_no_room_for_the_others() {
+        let log_odds: Vec<f32> = (0..10_000).map(|k| (k % 97) as f32).collect();
+        let found = strongest(&log_odds, 3);
+        assert_eq!(found, [96, 193, 290]);
+        assert!(found.capacity() < 16, "{}", found.capacity());
+    }
 
     #[test]
     fn sigmoids_survive_extreme_log_odds() {
