@@ -7,8 +7,6 @@
 //! Sentences regroup the words by where they stand. Vertices are another question: how the cluster's log-odds change when a
 //! keyword is left out of the graph (graph network) or its words out of the text (linear matcher).
 
-use std::collections::BTreeMap;
-
 use super::matcher::LEFT_OVER;
 use super::neighbours;
 use super::ranker::ClusterRankers;
@@ -32,11 +30,11 @@ pub struct Explainer<'t> {
     tagger: &'t Tagger,
     prepared: &'t Prepared,
     /// Per word of the reading: the vertices it stands in, and how often.
-    standing: Vec<BTreeMap<usize, f32>>,
+    standing: Vec<Vec<(usize, f32)>>,
     /// The network's logits with each vertex left out, by the vertex; and with none left out.
     without: Vec<(usize, Vec<f32>)>,
     whole: Vec<f32>,
-    by_cluster: BTreeMap<u32, Vec<VertexEvidence>>,
+    by_cluster: Vec<(u32, Vec<VertexEvidence>)>,
 }
 
 /// A word's part of a label's margin.
@@ -66,7 +64,7 @@ impl<'t> Explainer<'t> {
             standing: standing(prepared),
             without,
             whole,
-            by_cluster: BTreeMap::new(),
+            by_cluster: Vec::new(),
         }
     }
 
@@ -123,7 +121,7 @@ impl<'t> Explainer<'t> {
         let Some(graph) = &self.prepared.reading.keygraph else {
             return Vec::new();
         };
-        if let Some(known) = self.by_cluster.get(&cluster) {
+        if let Some((_, known)) = self.by_cluster.iter().find(|(known, _)| *known == cluster) {
             return known.clone();
         }
         let at = cluster as usize;
@@ -139,7 +137,7 @@ impl<'t> Explainer<'t> {
             for (nth, contribution) in linear.terms(at, &reading.words, &[]).words {
                 let places = reading.spans.get(nth).map_or(1, |spans| spans.len().max(1));
                 let each = (1.0 - share) * contribution / places as f32;
-                for (&vertex, times) in self.standing.get(nth).into_iter().flatten() {
+                for &(vertex, times) in self.standing.get(nth).into_iter().flatten() {
                     weights[vertex] += each * times;
                 }
             }
@@ -157,13 +155,13 @@ impl<'t> Explainer<'t> {
         });
         found.truncate(LISTED_VERTICES);
         found.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.vertex.cmp(&b.vertex)));
-        self.by_cluster.insert(cluster, found.clone());
+        self.by_cluster.push((cluster, found.clone()));
         found
     }
 }
 
 /// Per word, the vertices whose places hold it. Places are short, so a word's lie just before it in their order.
-fn standing(prepared: &Prepared) -> Vec<BTreeMap<usize, f32>> {
+fn standing(prepared: &Prepared) -> Vec<Vec<(usize, f32)>> {
     let reading = &prepared.reading;
     let Some(graph) = &reading.keygraph else {
         return Vec::new();
@@ -180,10 +178,7 @@ fn standing(prepared: &Prepared) -> Vec<BTreeMap<usize, f32>> {
         .unwrap_or(0);
     let holding = |word: &Span| {
         let after = places.partition_point(|([start, _], _)| *start <= word.start);
-        let near = places[..after]
-            .iter()
-            .rev()
-            .take_while(|([start, _], _)| start + longest >= word.end);
+        let near = (places[..after].iter().rev()).take_while(|([start, _], _)| start + longest >= word.end);
         // A vertex counts once for a word, however many of its places hold it.
         let mut vertices: Vec<usize> = near
             .filter(|([_, end], _)| word.end <= *end)
@@ -194,11 +189,10 @@ fn standing(prepared: &Prepared) -> Vec<BTreeMap<usize, f32>> {
         vertices
     };
     let count = |spans: &Vec<Span>| {
-        let mut times = BTreeMap::new();
-        for vertex in spans.iter().flat_map(holding) {
-            *times.entry(vertex).or_insert(0.0) += 1.0;
-        }
-        times
+        let mut vertices: Vec<usize> = spans.iter().flat_map(holding).collect();
+        vertices.sort_unstable();
+        let times = vertices.chunk_by(usize::eq);
+        times.map(|same| (same[0], same.len() as f32)).collect()
     };
     reading.spans.iter().map(count).collect()
 }

@@ -3,7 +3,6 @@
 //! Typing must stay smooth while it is drawn, so it takes a frame of its own after the tags, its hundreds of edges are a few
 //! paths, and vertices that stay keep their elements and their places.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use gloo::render::{AnimationFrame, request_animation_frame};
@@ -32,7 +31,7 @@ struct Drawn {
 }
 
 /// What makes it the same vertex in the graph of another text: its words, its kind, and how many stood before it with the same.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Name {
     text: String,
     kind: VertexKind,
@@ -307,7 +306,7 @@ pub(super) fn GraphPanel() -> impl IntoView {
                 .with(|places| picture.lines(places, |spring| [spring.source, spring.target].contains(&lit)))
         })
     };
-    let lit_weights = Memo::new(move |_| lit_weights(state));
+    let count = Memo::new(move |_| picture.with(|picture| picture.vertices.len()));
     view! {
         <section class="stack graph-column" aria-labelledby="graph-title">
             <div class="row spread">
@@ -321,9 +320,7 @@ pub(super) fn GraphPanel() -> impl IntoView {
                 >
                     <g>{edges.collect_view()} <path class="edge lit" stroke-width=stroke_width(1) d=lit_edges/></g>
                     <g>
-                        <For each=move || picture.with(|picture| picture.vertices.clone()) key=|drawn| drawn.name.clone() let:drawn>
-                            <Vertex name=drawn.name picture positions lit_weights gesture/>
-                        </For>
+                        {move || (0..count.get()).map(|index| vertex(index, picture, positions, gesture, state)).collect_view()}
                     </g>
                 </svg>
                 <div class="graph-tools" class:unseen=move || picture.with(|picture| picture.vertices.is_empty())>
@@ -368,76 +365,77 @@ fn glide(
     running.try_set_value(Some(next));
 }
 
-/// How strongly each vertex is lit: a lit tag lights the vertices that carry it.
-fn lit_weights(state: TagState) -> BTreeMap<usize, f32> {
+/// How strongly a vertex is lit: a lit tag lights those that carry it.
+fn lit_weight(state: TagState, id: usize) -> f32 {
     match state.lit() {
-        Some(Lit::Vertex(id)) => BTreeMap::from([(id, 1.0)]),
-        Some(Lit::Tag(label)) => {
-            let vertices = state
-                .evidence_of(label)
-                .map(|evidence| evidence.vertices)
-                .unwrap_or_default();
-            let weights = vertices.iter().map(|vertex| vertex.weight);
-            let largest = weights.fold(1e-6, f32::max);
-            vertices
-                .iter()
-                .map(|vertex| (vertex.vertex, vertex.weight / largest))
-                .collect()
-        }
-        None => BTreeMap::new(),
+        Some(Lit::Vertex(lit)) if lit == id => 1.0,
+        Some(Lit::Tag(label)) => state.with_evidence_of(label, |evidence| {
+            let weights = || {
+                evidence
+                    .vertices
+                    .iter()
+                    .map(|vertex| (vertex.vertex, vertex.weight))
+            };
+            let largest = weights().fold(1e-6, |most: f32, (_, weight)| most.max(weight));
+            weights()
+                .find(|(vertex, _)| *vertex == id)
+                .map_or(0.0, |(_, weight)| weight / largest)
+        }),
+        _ => 0.0,
     }
 }
 
-/// One vertex; its element stays while texts that have it come and go.
-#[component]
-fn Vertex(
-    name: Name,
+/// The vertex at a place of the picture. Its elements stay and take on what the next text puts there.
+fn vertex(
+    index: usize,
     picture: RwSignal<Picture>,
     positions: RwSignal<Vec<[f32; 2]>>,
-    lit_weights: Memo<BTreeMap<usize, f32>>,
     gesture: RwSignal<Gesture>,
+    state: TagState,
 ) -> impl IntoView {
-    let state = expect_context::<TagState>();
-    let shown = name.shown().to_owned();
-    let label = format!("{shown}: show its sentences");
-    let kind = name.kind;
-    // Where it stands in the picture, its number in the graph and its size; it leaves the picture a moment before the page.
-    let now = Memo::new(move |_| {
+    let radius =
+        move || picture.with(|picture| picture.vertices.get(index).map_or(4.0, |drawn| drawn.radius));
+    let name = move || {
         picture.with(|picture| {
-            let index = picture.place_of(&name)?;
-            let drawn = &picture.vertices[index];
-            Some((index, drawn.id, drawn.radius))
+            let drawn = picture.vertices.get(index);
+            drawn.map_or_else(String::new, |drawn| drawn.name.shown().to_owned())
         })
-    });
-    let radius = move || now.get().map_or(4.0, |(_, _, radius)| radius);
-    let lit = move || now.get_untracked().map(|(_, id, _)| Lit::Vertex(id));
-    let weight = move || {
-        now.get()
-            .and_then(|(_, id, _)| lit_weights.with(|weights| weights.get(&id).copied()))
     };
-    let shape = match kind {
-        VertexKind::Keyword => view! { <circle class="v-keyword" r=radius/> }.into_any(),
-        VertexKind::Entity => view! {
-            <rect class="v-entity" x=move || radius() * -0.9 y=move || radius() * -0.9
-                width=move || radius() * 1.8 height=move || radius() * 1.8/>
+    let kind = move || picture.with(|picture| picture.vertices.get(index).map(|drawn| drawn.name.kind));
+    let shape = move || match kind() {
+        Some(VertexKind::Entity) => "v-entity",
+        Some(VertexKind::Empty) => "v-empty",
+        Some(VertexKind::Keyword) | None => "v-keyword",
+    };
+    // A round one is a square with round corners; a square is drawn a little smaller, to weigh as much.
+    let half = move || {
+        if kind() == Some(VertexKind::Entity) {
+            radius() * 0.9
+        } else {
+            radius()
         }
-        .into_any(),
-        VertexKind::Empty => view! { <circle class="v-empty" r=move || radius().max(6.0)/> }.into_any(),
     };
+    let corner = move || {
+        if kind() == Some(VertexKind::Entity) {
+            0.0
+        } else {
+            half()
+        }
+    };
+    let id = move || picture.with(|picture| picture.vertices.get(index).map(|drawn| drawn.id));
+    let lit = move || untrack(id).map(Lit::Vertex);
+    let weight = move || id().map_or(0.0, |id| lit_weight(state, id));
     let transform = move || {
-        let index = now.get().map_or(usize::MAX, |(index, ..)| index);
         let [x, y] = positions.with(|places| places.get(index).copied().unwrap_or_default());
         format!("translate({x:.1} {y:.1})")
     };
     let press = move |event: PointerEvent| {
         event.stop_propagation();
-        if let Some((vertex, ..)) = now.get_untracked() {
-            gesture.set(Gesture::Drag {
-                vertex,
-                from: None,
-                moved: false,
-            });
-        }
+        gesture.set(Gesture::Drag {
+            vertex: index,
+            from: None,
+            moved: false,
+        });
     };
     let pin = move || {
         if let Some(lit) = lit() {
@@ -455,21 +453,17 @@ fn Vertex(
             pin();
         }
     };
-    let is_pinned = move || {
-        now.get()
-            .is_some_and(|(_, id, _)| state.pinned.get() == Some(Lit::Vertex(id)))
-    };
+    let pinned = move || state.pinned.get().is_some() && state.pinned.get() == id().map(Lit::Vertex);
     view! {
-        <g class="vertex" transform=transform tabindex="0" role="button" aria-label=label
-            aria-pressed=move || is_pinned().to_string()
-            class:lit=move || { weight().is_some_and(|weight| weight > 0.05) }
-            class:strong=move || { weight().is_some_and(|weight| weight > 0.5) }
+        <g class="vertex" transform=transform tabindex="0" role="button"
+            aria-label=move || format!("{}: show its sentences", name()) aria-pressed=move || pinned().to_string()
+            class:lit=move || { weight() > 0.05 } class:strong=move || { weight() > 0.5 }
             on:pointerdown=press on:pointerup=release on:keydown=key
             on:pointerenter=move |_| state.pointed.set(lit()) on:pointerleave=move |_| state.pointed.set(None)
             on:focus=move |_| state.pointed.set(lit()) on:blur=move |_| state.pointed.set(None)
         >
-            {shape}
-            <text y=move || radius() + 10.0>{shown}</text>
+            <rect class=shape x=move || -half() y=move || -half() width=move || 2.0 * half() height=move || 2.0 * half() rx=corner/>
+            <text y=move || radius() + 10.0>{name}</text>
         </g>
     }
 }

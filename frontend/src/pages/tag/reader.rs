@@ -170,9 +170,10 @@ fn Backdrop() -> impl IntoView {
             .text
             .with(|text| text.len() > LONGEST_COPIED_AT_ONCE && paused_at.with(|paused| paused != text))
     });
-    let content = Memo::new(move |before: Option<&String>| {
-        if let Some(before) = before.filter(|_| is_behind.get()) {
-            return before.clone();
+    let last = StoredValue::new(String::new());
+    let content = move || {
+        if is_behind.get() {
+            return last.get_value();
         }
         // Without marks the copy still gives the box its height.
         let mut layers = if state.has_fresh_graph() {
@@ -195,14 +196,15 @@ fn Backdrop() -> impl IntoView {
                     .collect::<BTreeSet<_>>()
             })
             .unwrap_or_default();
-        state.text.with(|text| {
-            let mut shown = html(text, &pieces(text, &layers), |marks| class(marks, &entities));
-            // A last empty line counts in the box, and here only when something stands on it.
-            shown.push_str("\n ");
-            shown
-        })
-    });
-    view! { <div class="reader-back" class:behind=move || is_behind.get() aria-hidden="true" inner_html=move || content.get()></div> }
+        let mut shown = state
+            .text
+            .with(|text| html(text, &pieces(text, &layers), |marks| class(marks, &entities)));
+        // A last empty line counts in the box, and here only when something stands on it.
+        shown.push_str("\n ");
+        last.set_value(shown.clone());
+        shown
+    };
+    view! { <div class="reader-back" class:behind=move || is_behind.get() aria-hidden="true" inner_html=content></div> }
 }
 
 /// Everything to mark now: sentences and vertices always, evidence for what is lit.

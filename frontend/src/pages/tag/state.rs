@@ -128,10 +128,14 @@ impl TagState {
 
     /// The evidence of a tag, when the answer carries it.
     pub(crate) fn evidence_of(self, label: u32) -> Option<Evidence> {
-        self.tagged.with(|tagged| {
-            let tags = &tagged.as_ref()?.response.tags;
-            tags.iter().find(|tag| tag.label == label)?.evidence.clone()
-        })
+        self.tagged
+            .with(|tagged| evidence(tagged.as_ref(), label).cloned())
+    }
+
+    /// What is read from the evidence of a tag; the default where the answer carries none.
+    pub(crate) fn with_evidence_of<T: Default>(self, label: u32, read: impl FnOnce(&Evidence) -> T) -> T {
+        self.tagged
+            .with(|tagged| evidence(tagged.as_ref(), label).map(read).unwrap_or_default())
     }
 
     /// Pins what is clicked, or lets go of it when it is clicked again.
@@ -139,4 +143,9 @@ impl TagState {
         self.pinned
             .update(|pinned| *pinned = if *pinned == Some(lit) { None } else { Some(lit) });
     }
+}
+
+fn evidence(tagged: Option<&Tagged>, label: u32) -> Option<&Evidence> {
+    let tags = &tagged?.response.tags;
+    tags.iter().find(|tag| tag.label == label)?.evidence.as_ref()
 }
