@@ -1,5 +1,6 @@
 //! A small tagger there and back, and what mutated files do: never a panic, never a runaway allocation.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rand::{Rng, SeedableRng};
@@ -442,5 +443,34 @@ fn a_transformer_that_claims_more_than_it_brings_is_refused() {
             ),
             "{what}"
         );
+    }
+}
+
+#[test]
+fn a_vertex_is_worth_what_its_cluster_loses_without_it_in_every_tag() {
+    let (mut tagger, _, shards) = model(Kind::Static);
+    if let ClusterMatcher::Both { graph, .. } = tagger.matcher {
+        tagger.matcher = ClusterMatcher::Graph(graph);
+    }
+    let options = FinishOptions {
+        top: LABELS,
+        explain: true,
+        keygraph: true,
+    };
+    let prepared = tagger.prepare(TEXTS[0], READ).unwrap();
+    let answer = tagger.finish(&prepared, |cluster| shards.get(cluster as usize), options);
+    let (matcher, input) = (tagger.matcher.graph().unwrap(), prepared.graph.as_ref().unwrap());
+    let whole = matcher.forward(input).unwrap();
+    let clusters: BTreeSet<u32> = answer.tags.iter().map(|tag| tag.cluster).collect();
+    assert_eq!(clusters.len(), CLUSTERS, "tags of every cluster");
+    for tag in &answer.tags {
+        let vertices = &tag.evidence.as_ref().unwrap().vertices;
+        assert!(!vertices.is_empty());
+        for found in vertices {
+            let place = input.origin.iter().position(|&v| v as usize == found.vertex);
+            let without = matcher.forward_without(input, place.unwrap()).unwrap();
+            let cluster = tag.cluster as usize;
+            assert_eq!(found.weight, whole[cluster] - without[cluster]);
+        }
     }
 }

@@ -22,10 +22,41 @@ const LISTED_WORDS: usize = 24;
 /// Vertices that are listed.
 const LISTED_VERTICES: usize = 24;
 
+/// What the graph network says of a text without each of its vertices: computed once, asked by every tag.
+#[derive(Clone, Debug, Default)]
+pub struct LeftOut {
+    /// The KeyGraph vertex, and by how much every cluster's logit falls without it.
+    falls: Vec<(u32, Vec<f32>)>,
+}
+
+impl LeftOut {
+    /// Leaves out one vertex after the other; nothing where no graph network looked at the text.
+    pub fn of(tagger: &Tagger, prepared: &Prepared) -> Self {
+        let (Some(matcher), Some(input)) = (tagger.matcher.graph(), &prepared.graph) else {
+            return Self::default();
+        };
+        let (Ok(whole), Ok(without)) = (matcher.forward(input), matcher.forward_without_each(input)) else {
+            return Self::default();
+        };
+        let falls = without
+            .into_iter()
+            .zip(input.origin.iter())
+            .filter(|&(_, &origin)| origin != LEFT_OVER)
+            .map(|(logits, &origin)| {
+                let fall = whole.iter().zip(logits).map(|(all, less)| all - less);
+                (origin, fall.collect())
+            });
+        Self {
+            falls: falls.collect(),
+        }
+    }
+}
+
 /// The evidence for one candidate.
 pub fn evidence(
     tagger: &Tagger,
     prepared: &Prepared,
+    left_out: &LeftOut,
     rankers: &ClusterRankers,
     candidate: &Candidate,
 ) -> Evidence {
@@ -86,7 +117,7 @@ pub fn evidence(
         words,
         other_words,
         sentences,
-        vertices: by_vertex(tagger, prepared, candidate.cluster),
+        vertices: by_vertex(tagger, prepared, left_out, candidate.cluster),
     }
 }
 
@@ -125,21 +156,15 @@ fn by_sentence(graph: Option<&KeyGraph>, words: &[WordEvidence]) -> Vec<Sentence
 }
 
 /// By how much the cluster's log-odds fall when a vertex is left out, strongest first.
-fn by_vertex(tagger: &Tagger, prepared: &Prepared, cluster: u32) -> Vec<VertexEvidence> {
+fn by_vertex(tagger: &Tagger, prepared: &Prepared, left_out: &LeftOut, cluster: u32) -> Vec<VertexEvidence> {
     let Some(graph) = &prepared.reading.keygraph else {
         return Vec::new();
     };
     let mut weights = vec![0.0f32; graph.vertices().len()];
     let share = tagger.matcher.graph_share();
-    if let (Some(matcher), Some(input)) = (tagger.matcher.graph(), &prepared.graph)
-        && let (Ok(whole), Ok(without)) = (matcher.forward(input), matcher.forward_without_each(input))
-    {
-        for (logits, &origin) in without.iter().zip(input.origin.iter()) {
-            if origin != LEFT_OVER
-                && let Some(weight) = weights.get_mut(origin as usize)
-            {
-                *weight += share * (whole[cluster as usize] - logits[cluster as usize]);
-            }
+    for (vertex, fall) in &left_out.falls {
+        if let Some(weight) = weights.get_mut(*vertex as usize) {
+            *weight += share * fall[cluster as usize];
         }
     }
     if let Some(linear) = tagger.matcher.linear() {

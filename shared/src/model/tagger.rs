@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::encoder::{Lsa, SentenceEncoder, l2_normalise};
-use super::explain;
+use super::explain::{self, LeftOut};
 use super::matcher::{GraphInput, Matcher, MatcherError};
 use super::neighbours::{self, Neighbours};
 use super::ranker::ClusterRankers;
@@ -345,9 +345,14 @@ impl Tagger {
         options: FinishOptions,
     ) -> TagResponse {
         let candidates = self.candidates(prepared, &rankers, options.top);
+        let left_out = if options.explain {
+            LeftOut::of(self, prepared)
+        } else {
+            LeftOut::default()
+        };
         let tags = candidates.into_iter().map(|candidate| {
             let evidence = (options.explain.then(|| rankers(candidate.cluster)).flatten())
-                .map(|rankers| explain::evidence(self, prepared, rankers, &candidate));
+                .map(|rankers| explain::evidence(self, prepared, &left_out, rankers, &candidate));
             Tag {
                 label: candidate.label,
                 name: self.labels[candidate.label as usize].name.clone(),
