@@ -474,3 +474,24 @@ fn a_vertex_is_worth_what_its_cluster_loses_without_it_in_every_tag() {
         }
     }
 }
+
+#[test]
+fn weights_of_the_linear_matcher_that_round_to_nothing_are_not_published() {
+    let (mut tagger, voice, shards) = model(Kind::Lsa);
+    let ranker = |label, words| LabelRanker {
+        label,
+        bias: 0.5,
+        words,
+        embedding: Vec::new(),
+    };
+    let rankers = vec![
+        ranker(0, vec![(0, 2.54), (1, 0.009), (2, -0.009), (3, 0.011)]),
+        ranker(1, vec![(1, -1.0)]),
+    ];
+    tagger.matcher = ClusterMatcher::Linear(ClusterRankers::new(rankers, 0));
+    let published = publish(&tagger, Some(voice.page()), &shards, ModelFacts::default()).unwrap();
+    let bundle = open(&published).unwrap();
+    let labels = bundle.tagger().matcher.linear().unwrap().to_labels();
+    let words = |label: usize| labels[label].words.iter().map(|word| word.0).collect::<Vec<_>>();
+    assert_eq!((words(0), words(1)), (vec![0, 3], vec![1]));
+}
