@@ -101,12 +101,13 @@ export async function first(text: string, remembered: EngineChoice | null): Prom
   const answer: TagResponse = await tagger.tag(text, { top: 3, explain: true });
   const span: [number, number] | undefined = answer.tags[0]?.evidence?.words[0]?.spans[0];
   const size: number = tagger.fetched + (span?.[1] ?? 0) + answer.cutoff;
+  const likeness: number | undefined = tagger.encode([text])[0]?.[0];
   tagger.loseGpu();
   tagger.free();
   // @ts-expect-error: no such engine
   await Tagger.load("x", { engine: "abacus" });
   // @ts-expect-error: no such option
-  await tagger.tag(text, { best: size });
+  await tagger.tag(text, { best: size + (likeness ?? 0) });
   return answer.tags[0]?.name ?? tagger.engine;
 }
 "#;
@@ -138,7 +139,7 @@ fn the_types_fit_the_package() -> Result<()> {
     std::fs::write(
         folder.path().join("names.mjs"),
         "import { Tagger } from './gnnxml/index.js';\n\
-         const names = ['tag', 'engine', 'choice', 'fetched', 'manifest', 'loseGpu', 'free'];\n\
+         const names = ['tag', 'encode', 'engine', 'choice', 'fetched', 'manifest', 'loseGpu', 'free'];\n\
          console.log(names.filter((name) => !(name in Tagger.prototype)).join() || 'all there', typeof Tagger.load);\n",
     )?;
     let answer = Command::new("node")

@@ -162,6 +162,15 @@ impl Tagger {
         Ok(serde_json::to_string(&answer)?)
     }
 
+    /// The vectors of sentences end to end, all of one width, as the model's encoder makes them on the processor; empty
+    /// for a model without one.
+    pub fn encode(&self, sentences: Vec<String>) -> Vec<f32> {
+        let sentences: Vec<&str> = sentences.iter().map(String::as_str).collect();
+        let bundle = self.bundle.borrow();
+        let encoder = bundle.tagger().encoder.as_deref();
+        encoder.map_or_else(Vec::new, |encoder| encoder.encode(&sentences))
+    }
+
     /// What computes: `WebGPU` where it runs the networks, `WASM SIMD` otherwise.
     pub fn engine(&self) -> String {
         if self.processor.is_gpu() {
