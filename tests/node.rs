@@ -90,6 +90,46 @@ fn a_bundle_that_is_not_there_is_a_plain_error() -> Result<()> {
     Ok(())
 }
 
+/// Answers for one bundle, whose shards stay away twice, come damaged once, or never come.
+const TROUBLED: &str = "\
+import { readFile } from 'node:fs/promises';
+import { Tagger } from './gnnxml/index.js';
+const [folder, text] = process.argv.slice(2);
+for (const trouble of ['none', 'away twice', 'damaged once', 'away']) {
+  const asked = new Map();
+  const tagger = await Tagger.load(async (file) => {
+    const bytes = await readFile(`${folder}/${file}`);
+    if (!file.startsWith('rankers-')) return bytes;
+    const times = (asked.get(file) ?? 0) + 1;
+    asked.set(file, times);
+    if (trouble === 'away' || (trouble === 'away twice' && times < 3)) throw new Error('away');
+    if (trouble === 'damaged once' && times === 1) bytes[20] ^= 1;
+    return bytes;
+  });
+  const { tags, missing_clusters: missing } = await tagger.tag(text);
+  console.log(trouble, tags.length > 0, (missing ?? []).length > 0, Math.max(...asked.values()));
+}
+";
+
+#[test]
+fn a_shard_is_asked_for_again_and_missed_by_name() -> Result<()> {
+    let model = GraphModel::train()?;
+    let folder = tempfile::tempdir()?;
+    install_package(folder.path())?;
+    std::fs::write(folder.path().join("troubled.mjs"), TROUBLED)?;
+    let answer = Command::new("node")
+        .arg(folder.path().join("troubled.mjs"))
+        .arg(model.bundle())
+        .arg(&model.documents[0].1)
+        .output()?;
+    ensure!(
+        String::from_utf8_lossy(&answer.stdout)
+            == "none true false 1\naway twice true false 3\ndamaged once true false 2\naway false true 3\n",
+        "{answer:?}"
+    );
+    Ok(())
+}
+
 /// The compiler the types are held to.
 const TYPESCRIPT: &str = "typescript@5.9.3";
 
