@@ -2,6 +2,7 @@
 
   pip install onnx onnxruntime safetensors numpy
   python onnx_encoder.py MODEL_DIR TOKENS --precision f32|int8 --threads N [--repeat 3] [--vectors OUT.npy]
+  python onnx_encoder.py MODEL_DIR --precision f32|int8 --write OUT.onnx    # only the file, for onnxruntime-web
 
 TOKENS has one JSON array of token numbers a line. The graph is written here from model.safetensors with onnxruntime's
 own fused operators (the form it runs fastest), quantised by its own dynamic quantiser for int8. Sentences are sorted by
@@ -12,6 +13,7 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import statistics
 import tempfile
 import time
@@ -102,7 +104,8 @@ def build(directory):
     return model
 
 
-def session(directory, precision, threads, folder):
+def write(directory, precision, folder):
+    """Writes the graph into the folder and returns its path."""
     path = os.path.join(folder, "model.onnx")
     onnx.save(build(directory), path)
     if precision == "int8":
@@ -118,6 +121,10 @@ def session(directory, precision, threads, folder):
             extra_options={"DefaultTensorType": TensorProto.FLOAT},
         )
         path = rounded
+    return path
+
+
+def session(path, threads):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -145,17 +152,24 @@ def cpu_seconds():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("model")
-    parser.add_argument("tokens")
+    parser.add_argument("tokens", nargs="?")
     parser.add_argument("--precision", choices=["f32", "int8"], default="f32")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--vectors")
+    parser.add_argument("--write")
     arguments = parser.parse_args()
+    if arguments.write:
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copyfile(write(arguments.model, arguments.precision, folder), arguments.write)
+        return
+    if not arguments.tokens:
+        parser.error("TOKENS is needed, or --write")
     with open(arguments.tokens) as file:
         sentences = [json.loads(line) for line in file]
     with tempfile.TemporaryDirectory() as folder:
-        runner = session(arguments.model, arguments.precision, arguments.threads, folder)
+        runner = session(write(arguments.model, arguments.precision, folder), arguments.threads)
     prepared = list(batches(sentences, arguments.batch))
     width = runner.get_outputs()[0].shape[-1]
     vectors = np.zeros((len(sentences), width), dtype=np.float32)

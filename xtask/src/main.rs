@@ -4,6 +4,7 @@
 //! Start reading at [`test::run`], the list of everything that must hold.
 
 mod bind;
+mod browser;
 mod compress;
 mod demo;
 mod http;
@@ -26,6 +27,9 @@ cargo xtask COMMAND
   web                        build the page into dist/, and the tagger's package into target/package/
   bench ROOM [ARGS…]         measure one room with a release build (gnnxml bench ROOM ARGS…)
   bench peers [ARGS…]        ours beside omikuji and PECOS: --train FILE [--ids FILE] --test FILE [--presets fast,best]
+  bench browser [ARGS…]      the tagger in headless Chromium, time and bytes: --texts FILE.jsonl (--model DIR | --bundle DIR)…
+                             [--runs 50]; with --encoder DIR (`gnnxml encoder fetch minilm`) and --python PYTHON (with onnx,
+                             onnxruntime and safetensors) also that encoder beside onnxruntime-web
   fmt                        format every crate
   lint                       formatting, clippy, licences (cargo-deny where it is installed)
   check-cuda                 type-check the feature `cuda` (needs nvcc on PATH)
@@ -69,8 +73,10 @@ fn web(args: &[String]) -> anyhow::Result<()> {
 }
 
 fn bench(args: &[String]) -> anyhow::Result<()> {
-    if let Some(("peers", rest)) = args.split_first().map(|(room, rest)| (room.as_str(), rest)) {
-        return peers::run(rest);
+    match args.split_first().map(|(room, rest)| (room.as_str(), rest)) {
+        Some(("peers", rest)) => return peers::run(rest),
+        Some(("browser", rest)) => return browser::run(rest),
+        _ => (),
     }
     let mut command = vec![
         "run",

@@ -130,6 +130,7 @@ fn run_encode(args: &EncodeArgs) -> anyhow::Result<()> {
         precision: args.precision,
         device: args.device,
         numbers: args.dtype,
+        ..Options::default()
     };
     let encoder = open(&args.encoder, options)?;
     let (fingerprint, dims) = (encoder.fingerprint(), encoder.dims());

@@ -379,6 +379,23 @@ pub fn open(directory: &Path) -> Result<Native<StaticEncoder>, EncoderError> {
     ))
 }
 
+/// The same encoder with the first `dims` numbers of every vector: the strongest directions come first.
+pub fn narrowed(encoder: Native<StaticEncoder>, dims: usize) -> Result<Native<StaticEncoder>, EncoderError> {
+    let table = encoder.inner().table();
+    if dims == 0 || dims >= table.dims() {
+        return Ok(encoder);
+    }
+    let rows = table.codes().chunks_exact(table.dims()).zip(table.scales());
+    let numbers: Vec<f32> = rows
+        .flat_map(|(row, scale)| row[..dims].iter().map(move |&code| f32::from(code) * scale))
+        .collect();
+    let table = VectorTable::quantise(&numbers, dims).map_err(|error| model_error(error.to_string()))?;
+    let fingerprint = format!("{}, first {dims}", encoder.fingerprint());
+    let tokenizer = encoder.inner().tokenizer().clone();
+    let encoder = StaticEncoder::new(tokenizer, table).map_err(|error| model_error(error.to_string()))?;
+    Ok(Native::new("static", fingerprint, encoder))
+}
+
 fn checksum(table: &[u8], vocabulary: &str) -> String {
     format!(
         "{:x}",

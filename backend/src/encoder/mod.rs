@@ -69,7 +69,11 @@ pub fn open_directory(
 ) -> Result<Box<dyn Encoder>, EncoderError> {
     let options = options.into();
     if directory.join(distil::DESCRIPTION).is_file() {
-        return Ok(Box::new(distil::open(directory)?));
+        let table = distil::open(directory)?;
+        return Ok(Box::new(match options.table_dims {
+            Some(dims) => distil::narrowed(table, dims)?,
+            None => table,
+        }));
     }
     let own = options.own_code() && bert::Family::of(directory)?.is_some();
     if own && bert::has_word_pieces(directory) {

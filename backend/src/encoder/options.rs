@@ -48,6 +48,8 @@ pub struct Options {
     /// Asks for candle and these numbers; `None` leaves the choice to us (our own code where it can run the model,
     /// f32 elsewhere).
     pub numbers: Option<NumberType>,
+    /// Width of the vectors of a table of words, if it is wider.
+    pub table_dims: Option<usize>,
 }
 
 impl From<Precision> for Options {

@@ -47,7 +47,7 @@ pub struct TrainConfig {
 pub struct EncoderSettings {
     /// `none`, `lsa`, `static`, `minilm`, a directory or a hub id.
     pub name: String,
-    /// Width of `lsa`; the others bring their own.
+    /// Width of `lsa`, and of `static` at most; the others bring their own.
     pub dims: usize,
     /// Sentences of a document that are encoded, from its beginning; 0 for all.
     #[serde(default)]

@@ -235,6 +235,7 @@ impl Voice {
         }
         let options = encoder::Options {
             device,
+            table_dims: Some(config.encoder.dims),
             ..encoder::Options::default()
         };
         let encoder = encoder::open(name, options).map_err(|e| wrong(e.to_string()))?;

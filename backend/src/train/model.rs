@@ -323,13 +323,16 @@ impl Model {
                 encoder = Some(Box::new(LsaSentences::new(Arc::clone(&tfidf), lsa.clone())) as Box<_>);
             } else {
                 let name = &config.encoder.name;
-                let opened =
-                    crate::encoder::open(name, crate::encoder::Precision::default()).map_err(|e| {
-                        ModelError::Encoder {
-                            name: name.clone(),
-                            reason: e.to_string(),
-                        }
-                    })?;
+                // A table may be wider than what the model learned from.
+                let learned = (matcher.graph()).map(|graph| graph.config().width);
+                let options = crate::encoder::Options {
+                    table_dims: learned.or_else(|| rankers.first().map(ClusterRankers::dims)),
+                    ..crate::encoder::Options::default()
+                };
+                let opened = crate::encoder::open(name, options).map_err(|e| ModelError::Encoder {
+                    name: name.clone(),
+                    reason: e.to_string(),
+                })?;
                 dims = opened.dims();
                 outside = Some(opened);
             }

@@ -89,6 +89,8 @@ export class Tagger {
   /** Fetches a bundle's core; the rankers follow as texts need them. */
   static load(bundle: BundleSource, options?: LoadOptions): Promise<Tagger>;
   tag(text: string, options?: TagOptions): Promise<TagResponse>;
+  /** A vector a sentence by the model's own encoder, of length one (all zero without a known word); empty ones from a model without an encoder. */
+  encode(sentences: string[]): Float32Array[];
   /** What computes: `WebGPU`, `WASM SIMD` or `WASM`. */
   readonly engine: string;
   /** What to pass as `remembered` the next time; null when there was nothing to choose. */

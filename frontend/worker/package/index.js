@@ -44,6 +44,12 @@ export class Tagger {
     return JSON.parse(await this.#core.tag(text, JSON.stringify({ top, explain, keygraph })));
   }
 
+  encode(sentences) {
+    const vectors = this.#core.encode(sentences);
+    const width = sentences.length > 0 ? vectors.length / sentences.length : 0;
+    return sentences.map((_, row) => vectors.subarray(row * width, (row + 1) * width));
+  }
+
   get engine() {
     return this.#core.engine();
   }

@@ -2,7 +2,7 @@
 
 use js_sys::{Function, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
+use wasm_bindgen_futures::{JsFuture, future_to_promise};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
@@ -43,6 +43,27 @@ impl Source {
             Self::Address(folder) => body(&format!("{folder}{file}")).await.map_err(failed)?,
         };
         Ok(Uint8Array::new(&bytes).to_vec())
+    }
+
+    /// Starts fetching a file; others may be started before this one is waited for.
+    pub(crate) fn begin(&self, file: &str) -> Begun {
+        let (source, file) = (self.clone(), file.to_owned());
+        let promised = future_to_promise(async move {
+            let bytes = source.fetch(&file).await?;
+            Ok(Uint8Array::from(&bytes[..]).into())
+        });
+        Begun(JsFuture::from(promised))
+    }
+}
+
+/// A file on its way.
+#[derive(Debug)]
+pub(crate) struct Begun(JsFuture);
+
+impl Begun {
+    /// Its bytes; nothing when it did not come.
+    pub(crate) async fn bytes(self) -> Option<Vec<u8>> {
+        Some(Uint8Array::new(&self.0.await.ok()?).to_vec())
     }
 }
 

@@ -28,7 +28,7 @@ use gnnxml_shared::text::Language;
 use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 
-use fetch::Source;
+use fetch::{Begun, Source};
 use processor::Processor;
 
 /// How often a shard that did not come is asked for again.
@@ -150,8 +150,12 @@ impl Tagger {
         };
         let prepared = self.processor.prepare(&self.bundle, &text, read).await?;
         let wanted = self.bundle.borrow().shards_for(&prepared.needed);
-        for shard in wanted {
-            self.bring_shard(shard).await;
+        // All at once: over a network most of a fetch is waiting.
+        let begun: Vec<_> = (wanted.into_iter())
+            .map(|shard| (shard, self.source.begin(&self.file_of(shard))))
+            .collect();
+        for (shard, begun) in begun {
+            self.bring_shard(shard, begun).await;
         }
         let options = FinishOptions {
             top: options.top,
@@ -160,6 +164,15 @@ impl Tagger {
         };
         let answer = self.bundle.borrow().finish(&prepared, options);
         Ok(serde_json::to_string(&answer)?)
+    }
+
+    /// The vectors of sentences end to end, all of one width, as the model's encoder makes them on the processor; empty
+    /// for a model without one.
+    pub fn encode(&self, sentences: Vec<String>) -> Vec<f32> {
+        let sentences: Vec<&str> = sentences.iter().map(String::as_str).collect();
+        let bundle = self.bundle.borrow();
+        let encoder = bundle.tagger().encoder.as_deref();
+        encoder.map_or_else(Vec::new, |encoder| encoder.encode(&sentences))
     }
 
     /// What computes: `WebGPU` where it runs the networks, `WASM SIMD` otherwise.
@@ -205,16 +218,23 @@ pub fn keygraph(text: &str, language: &str) -> Result<String, JsError> {
 }
 
 impl Tagger {
-    /// Tries to bring a shard; a shard that stays away is seen by its absence.
-    async fn bring_shard(&self, shard: usize) {
-        let file = self.bundle.borrow().manifest().shards[shard].part.file.clone();
-        for _ in 0..TRIES {
-            if let Ok(bytes) = self.source.fetch(&file).await
+    fn file_of(&self, shard: usize) -> String {
+        self.bundle.borrow().manifest().shards[shard].part.file.clone()
+    }
+
+    /// Takes in a shard on its way, or asks for it again; a shard that stays away is seen by its absence.
+    async fn bring_shard(&self, shard: usize, mut begun: Begun) {
+        for tries_left in (0..TRIES).rev() {
+            if let Some(bytes) = begun.bytes().await
                 && self.bundle.borrow_mut().bring_shard(shard, &bytes).is_ok()
             {
                 self.fetched.set(self.fetched.get() + bytes.len() as f64);
                 return;
             }
+            if tries_left == 0 {
+                return;
+            }
+            begun = self.source.begin(&self.file_of(shard));
         }
     }
 }

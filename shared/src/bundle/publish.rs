@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::manifest::{FORMAT, Manifest, PartRef, ShardRef, VERSION};
 use super::open::TaggerFacts;
 use super::{PageEncoder, PublishError, encoders, parts};
-use crate::model::ranker::ClusterRankers;
+use crate::model::ranker::{ClusterRankers, LabelRanker};
 use crate::model::tagger::Tagger;
 
 /// Small clusters share a shard up to this size; a larger one has a shard of its own, so that a text that asks for one
@@ -64,7 +64,7 @@ pub fn publish(
         put(encoder.name(), bytes);
     }
     if let Some(linear) = tagger.matcher.linear() {
-        put("linear", parts::write_rankers(&[linear]));
+        put("linear", parts::write_rankers(&[&without_noughts(linear)]));
     }
     if let Some(graph) = tagger.matcher.graph() {
         put("matcher", parts::write_matcher(graph));
@@ -114,6 +114,19 @@ pub fn publish(
         shards,
     };
     Ok(Published { manifest, parts })
+}
+
+/// The linear matcher without the weights that eight bits round to zero. It gives most words a weight in every cluster,
+/// most of them tiny: what says nothing is a third of its bytes.
+fn without_noughts(rankers: &ClusterRankers) -> ClusterRankers {
+    let heard = |mut label: LabelRanker| {
+        let largest = (label.words.iter()).fold(0.0_f32, |most, (_, weight)| most.max(weight.abs()));
+        let half_a_step = largest / 127.0 / 2.0;
+        label.words.retain(|(_, weight)| weight.abs() > half_a_step);
+        label
+    };
+    let labels = rankers.to_labels().into_iter().map(heard);
+    ClusterRankers::new(labels.collect(), rankers.dims())
 }
 
 /// About how many bytes a cluster's rankers take in a shard.

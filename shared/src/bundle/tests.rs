@@ -1,5 +1,6 @@
 //! A small tagger there and back, and what mutated files do: never a panic, never a runaway allocation.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rand::{Rng, SeedableRng};
@@ -443,4 +444,54 @@ fn a_transformer_that_claims_more_than_it_brings_is_refused() {
             "{what}"
         );
     }
+}
+
+#[test]
+fn a_vertex_is_worth_what_its_cluster_loses_without_it_in_every_tag() {
+    let (mut tagger, _, shards) = model(Kind::Static);
+    if let ClusterMatcher::Both { graph, .. } = tagger.matcher {
+        tagger.matcher = ClusterMatcher::Graph(graph);
+    }
+    let options = FinishOptions {
+        top: LABELS,
+        explain: true,
+        keygraph: true,
+    };
+    let prepared = tagger.prepare(TEXTS[0], READ).unwrap();
+    let answer = tagger.finish(&prepared, |cluster| shards.get(cluster as usize), options);
+    let (matcher, input) = (tagger.matcher.graph().unwrap(), prepared.graph.as_ref().unwrap());
+    let whole = matcher.forward(input).unwrap();
+    let clusters: BTreeSet<u32> = answer.tags.iter().map(|tag| tag.cluster).collect();
+    assert_eq!(clusters.len(), CLUSTERS, "tags of every cluster");
+    for tag in &answer.tags {
+        let vertices = &tag.evidence.as_ref().unwrap().vertices;
+        assert!(!vertices.is_empty());
+        for found in vertices {
+            let place = input.origin.iter().position(|&v| v as usize == found.vertex);
+            let without = matcher.forward_without(input, place.unwrap()).unwrap();
+            let cluster = tag.cluster as usize;
+            assert_eq!(found.weight, whole[cluster] - without[cluster]);
+        }
+    }
+}
+
+#[test]
+fn weights_of_the_linear_matcher_that_round_to_nothing_are_not_published() {
+    let (mut tagger, voice, shards) = model(Kind::Lsa);
+    let ranker = |label, words| LabelRanker {
+        label,
+        bias: 0.5,
+        words,
+        embedding: Vec::new(),
+    };
+    let rankers = vec![
+        ranker(0, vec![(0, 2.54), (1, 0.009), (2, -0.009), (3, 0.011)]),
+        ranker(1, vec![(1, -1.0)]),
+    ];
+    tagger.matcher = ClusterMatcher::Linear(ClusterRankers::new(rankers, 0));
+    let published = publish(&tagger, Some(voice.page()), &shards, ModelFacts::default()).unwrap();
+    let bundle = open(&published).unwrap();
+    let labels = bundle.tagger().matcher.linear().unwrap().to_labels();
+    let words = |label: usize| labels[label].words.iter().map(|word| word.0).collect::<Vec<_>>();
+    assert_eq!((words(0), words(1)), (vec![0, 3], vec![1]));
 }

@@ -289,3 +289,28 @@ fn a_distilled_encoder_survives_the_disk_and_notices_damage() {
     );
     assert!(distil::distil(&tokenizer, &weights, 17, &[]).is_err());
 }
+
+#[test]
+fn a_narrower_table_keeps_the_strongest_directions_and_has_a_fingerprint_of_its_own() {
+    let folder = directory();
+    let (tokenizer, weights, _) = bert::read_directory(folder.path()).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let wide = distil::distil(&tokenizer, &weights, 8, &[]).unwrap();
+    let narrow = distil::distil(&tokenizer, &weights, 4, &[]).unwrap();
+    distil::save(&wide, place.path()).unwrap();
+    let open_with = |table_dims| {
+        let options = Options {
+            table_dims,
+            ..Options::default()
+        };
+        open(place.path().to_str().unwrap(), options).unwrap()
+    };
+    let (whole, cut) = (open_with(None), open_with(Some(4)));
+    assert_eq!((whole.dims(), cut.dims()), (8, 4));
+    assert_ne!(whole.fingerprint(), cut.fingerprint());
+    let found = cut.encode(&["fishes tax"]).unwrap();
+    for (a, b) in found.iter().zip(narrow.encode(&["fishes tax"])) {
+        assert!((a - b).abs() < 0.03, "{found:?}");
+    }
+    assert_eq!(open_with(Some(300)).dims(), 8, "a table is never made wider");
+}
