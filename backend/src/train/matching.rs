@@ -85,7 +85,8 @@ pub(super) fn match_clusters(
             .collect()
     };
     let first_predicted = predicted(first.as_ref());
-    let last_predicted = if documents.refits() {
+    // A matcher that learned from a sample is not refitted.
+    let last_predicted = if documents.refits() && first != last {
         predicted(last.as_ref())
     } else {
         first_predicted.clone()

@@ -11,7 +11,7 @@ use super::BundleError;
 pub const FORMAT: &str = "gnnxml-bundle";
 
 /// The one version this code reads and writes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// No part is larger: a GPU binding and a phone's memory are the measure.
 const MAX_PART_BYTES: u64 = 512 << 20;

@@ -1,6 +1,7 @@
 //! The parts of a bundle, each written and read by one pair of functions.
 //!
-//! Weights are signed bytes with one scale a row (value = code · scale); strings that share a beginning with their
+//! Weights of networks are signed bytes with one scale a row (value = code · scale); word weights of rankers are steps of one size above the
+//! label's smallest, because it is the absolute error of a margin that a probability feels; strings that share a beginning with their
 //! forerunner store only what differs; ascending numbers store their gaps.
 
 use super::BundleError;
@@ -16,7 +17,7 @@ const LABELS: [u8; 4] = *b"LABL";
 const VOCABULARY: [u8; 4] = *b"VOCA";
 const PROJECTION: [u8; 4] = *b"LSAP";
 const MATCHER: [u8; 4] = *b"GINB";
-const RANKERS: [u8; 4] = *b"RANK";
+const RANKERS: [u8; 4] = *b"RNKS";
 const NEIGHBOURS: [u8; 4] = *b"NEAR";
 
 /// All terms of a vocabulary together.
@@ -199,9 +200,10 @@ pub(super) fn read_matcher(name: &str, bytes: &[u8]) -> Result<Matcher, BundleEr
     Ok(matcher)
 }
 
-/// Rankers of several clusters. A label's word weights are gaps between features, then codes with one scale.
-pub(super) fn write_rankers(clusters: &[&ClusterRankers]) -> Vec<u8> {
+/// Rankers of several clusters. A label's word weights are gaps between features, then multiples of `step`.
+pub(super) fn write_rankers(clusters: &[&ClusterRankers], step: f32) -> Vec<u8> {
     let mut part = Writer::new(RANKERS);
+    part.f32(step);
     part.count(clusters.len());
     for cluster in clusters {
         part.count(cluster.dims());
@@ -212,7 +214,7 @@ pub(super) fn write_rankers(clusters: &[&ClusterRankers]) -> Vec<u8> {
             part.f32(ranker.bias);
             let (features, weights): (Vec<u32>, Vec<f32>) = ranker.words.into_iter().unzip();
             part.ascending(&features);
-            write_codes(&mut part, &weights);
+            write_steps(&mut part, &weights, step);
             if cluster.dims() > 0 {
                 write_codes(&mut part, &ranker.embedding);
             }
@@ -229,6 +231,10 @@ pub(super) fn read_rankers(
     labels: usize,
 ) -> Result<Vec<ClusterRankers>, BundleError> {
     let mut part = Reader::new(name, bytes, RANKERS)?;
+    let step = part.f32("step of the weights")?;
+    if !(step.is_finite() && step > 0.0) {
+        return Err(part.bad("step of the weights", step, "a positive number"));
+    }
     let count = part.count(2, "clusters")?;
     let mut clusters = Vec::with_capacity(count);
     for _ in 0..count {
@@ -245,7 +251,7 @@ pub(super) fn read_rankers(
                 return Err(part.bad("bias", bias, "a finite number"));
             }
             let features = part.ascending(u32::try_from(terms).unwrap_or(u32::MAX), "features")?;
-            let weights = read_codes(&mut part, features.len(), "weights")?;
+            let weights = read_steps(&mut part, features.len(), step)?;
             let embedding = if dims > 0 {
                 read_codes(&mut part, dims, "embedding")?
             } else {
@@ -315,6 +321,30 @@ pub(super) fn read_neighbours(
     }
     part.finish()?;
     Ok(Neighbours::new(&documents, terms))
+}
+
+/// Weights as steps above the smallest of them, the sign in the last bit: most fit a byte.
+fn write_steps(part: &mut Writer, weights: &[f32], step: f32) {
+    let smallest = weights.iter().map(|weight| weight.abs()).reduce(f32::min);
+    part.f32(smallest.unwrap_or(0.0));
+    for weight in weights {
+        let steps = (weight.abs() - smallest.unwrap_or(0.0)) / step;
+        part.varint((steps.round() as u64) << 1 | u64::from(weight.is_sign_negative()));
+    }
+}
+
+fn read_steps(part: &mut Reader<'_>, count: usize, step: f32) -> Result<Vec<f32>, BundleError> {
+    let smallest = part.f32("smallest weight")?;
+    if !(smallest.is_finite() && smallest >= 0.0) {
+        return Err(part.bad("smallest weight", smallest, "zero or more"));
+    }
+    let mut weights = Vec::with_capacity(count);
+    for _ in 0..count {
+        let code = part.u32("weight")?;
+        let size = smallest + (code >> 1) as f32 * step;
+        weights.push(if code & 1 == 1 { -size } else { size });
+    }
+    Ok(weights)
 }
 
 fn write_codes(part: &mut Writer, values: &[f32]) {

@@ -64,7 +64,8 @@ pub fn publish(
         put(encoder.name(), bytes);
     }
     if let Some(linear) = tagger.matcher.linear() {
-        put("linear", parts::write_rankers(&[&without_noughts(linear)]));
+        let step = step(tagger.score.cluster_exponent);
+        put("linear", parts::write_rankers(&[&without_noughts(linear)], step));
     }
     if let Some(graph) = tagger.matcher.graph() {
         put("matcher", parts::write_matcher(graph));
@@ -88,7 +89,10 @@ pub fn publish(
             end += 1;
         }
         let held: Vec<&ClusterRankers> = rankers[next..end].iter().collect();
-        let content = parts::write_rankers(&held);
+        let content = parts::write_rankers(
+            &held,
+            step(tagger.score.margin.slope * tagger.score.label_exponent),
+        );
         let part = PartRef::of("rankers", &content);
         parts.push((part.clone(), content));
         shards.push(ShardRef {
@@ -116,7 +120,13 @@ pub fn publish(
     Ok(Published { manifest, parts })
 }
 
-/// The linear matcher without the weights that eight bits round to zero. It gives most words a weight in every cluster,
+/// The step that word weights are rounded to when their sum is multiplied by `factor` on its way to a log-odds. Texts have unit length, so
+/// rounding moves the sum by 0.29 steps (one standard deviation), and with this step a probability by at most 0.001.
+fn step(factor: f32) -> f32 {
+    0.01 / factor.abs().max(1.0)
+}
+
+/// The linear matcher without the weights that would round to zero in eight bits. It gives most words a weight in every cluster,
 /// most of them tiny: what says nothing is a third of its bytes.
 fn without_noughts(rankers: &ClusterRankers) -> ClusterRankers {
     let heard = |mut label: LabelRanker| {

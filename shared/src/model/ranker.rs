@@ -49,39 +49,72 @@ pub struct ClusterRankers {
     dims: usize,
 }
 
+/// With fewer weights than one in so many features, weights are sorted instead of counted into their places.
+const SPARSEST: usize = 16;
+
 impl ClusterRankers {
     /// Transposes `rankers`; every embedding must have `dims` numbers (a shorter one is read as zeros beyond its end).
     pub fn new(rankers: Vec<LabelRanker>, dims: usize) -> Self {
-        let mut triples: Vec<(u32, u32, f32)> =
-            Vec::with_capacity(rankers.iter().map(|r| r.words.len()).sum());
         let mut made = Self {
             dims,
             ..Self::default()
         };
-        for (position, ranker) in rankers.into_iter().enumerate() {
+        for ranker in &rankers {
             made.labels.push(ranker.label);
             made.bias.push(ranker.bias);
-            triples.extend(ranker.words.iter().map(|&(f, w)| (f, position as u32, w)));
-            made.embedding.extend(
-                ranker
-                    .embedding
-                    .iter()
-                    .copied()
-                    .chain(std::iter::repeat(0.0))
-                    .take(dims),
-            );
+            let embedding = ranker.embedding.iter().copied();
+            made.embedding
+                .extend(embedding.chain(std::iter::repeat(0.0)).take(dims));
         }
-        triples.sort_unstable_by_key(|&(feature, position, _)| (feature, position));
-        made.entries.reserve_exact(triples.len());
-        for (feature, position, weight) in triples {
-            if made.features.last() != Some(&feature) {
-                made.features.push(feature);
-                made.offsets.push(made.entries.len() as u32);
-            }
-            made.entries.push((position, weight));
+        let words = || {
+            let labels = rankers.iter().zip(0_u32..);
+            labels.flat_map(|(ranker, position)| ranker.words.iter().map(move |&(f, w)| (f, (position, w))))
+        };
+        let weights: usize = rankers.iter().map(|ranker| ranker.words.len()).sum();
+        let width = words()
+            .map(|(feature, _)| feature as usize + 1)
+            .max()
+            .unwrap_or(0);
+        if width <= SPARSEST * weights {
+            made.count_in(words, width);
+        } else {
+            made.sort_in(words().collect());
         }
-        made.offsets.push(made.entries.len() as u32);
         made
+    }
+
+    /// Takes entries in feature by feature, in the order of their labels: counted, then put in their places.
+    fn count_in<I: Iterator<Item = (u32, (u32, f32))>>(&mut self, words: impl Fn() -> I, width: usize) {
+        let mut next = vec![0_u32; width];
+        for (feature, _) in words() {
+            next[feature as usize] += 1;
+        }
+        let mut total = 0;
+        for (feature, count) in next.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
+            self.features.push(feature as u32);
+            self.offsets.push(total);
+            (*count, total) = (total, total + *count);
+        }
+        self.offsets.push(total);
+        self.entries = vec![(0, 0.0); total as usize];
+        for (feature, entry) in words() {
+            let place = &mut next[feature as usize];
+            self.entries[*place as usize] = entry;
+            *place += 1;
+        }
+    }
+
+    /// The same where features are too far apart to count through them.
+    fn sort_in(&mut self, mut words: Vec<(u32, (u32, f32))>) {
+        words.sort_unstable_by_key(|&(feature, (position, _))| (feature, position));
+        for (feature, entry) in words {
+            if self.features.last() != Some(&feature) {
+                self.features.push(feature);
+                self.offsets.push(self.entries.len() as u32);
+            }
+            self.entries.push(entry);
+        }
+        self.offsets.push(self.entries.len() as u32);
     }
 
     /// The labels, ascending; a position in this list is a label's position in [`Self::margins`].
@@ -204,6 +237,35 @@ mod tests {
                 embedding: vec![2.0, 2.0],
             },
         ]
+    }
+
+    #[test]
+    fn counted_or_sorted_the_weights_lie_in_the_same_places() {
+        let rankers = |apart: u32| -> Vec<LabelRanker> {
+            let words = |label: u32| (0..20_u32).filter(move |f| !(f * 7 + label).is_multiple_of(3));
+            let ranker = |label| LabelRanker {
+                label,
+                bias: 0.0,
+                words: words(label)
+                    .map(|f| (f * apart, (label * 100 + f) as f32))
+                    .collect(),
+                embedding: Vec::new(),
+            };
+            (0..5).map(ranker).collect()
+        };
+        let (near, far) = (
+            ClusterRankers::new(rankers(1), 0),
+            ClusterRankers::new(rankers(1_000), 0),
+        );
+        assert_eq!(
+            far.features,
+            near.features.iter().map(|f| f * 1_000).collect::<Vec<_>>()
+        );
+        assert_eq!(
+            (far.offsets, far.entries),
+            (near.offsets.clone(), near.entries.clone())
+        );
+        assert_eq!(near.to_labels(), rankers(1));
     }
 
     #[test]
