@@ -1,6 +1,7 @@
 //! From an encoder to tags in a page: distil, train, export, and the same tags from the model and from its bundle.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -88,10 +89,31 @@ fn open(folder: &Path) -> Bundle {
     bundle
 }
 
+/// What a server sends packed is what it sends plain, and shorter.
+fn unpacked_parts_are_the_parts(folder: &Path) {
+    let mut packed_parts = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let packed = entry.unwrap().path();
+        if packed.extension().is_some_and(|ending| ending == "gz") {
+            let plain = std::fs::read(packed.with_extension("")).unwrap();
+            let bytes = std::fs::read(&packed).unwrap();
+            assert!(bytes.len() < plain.len(), "{}", packed.display());
+            let mut unpacked = Vec::new();
+            flate2::read::GzDecoder::new(&bytes[..])
+                .read_to_end(&mut unpacked)
+                .unwrap();
+            assert!(unpacked == plain, "{}", packed.display());
+            packed_parts += 1;
+        }
+    }
+    assert!(packed_parts > 0);
+}
+
 /// Exports a model and holds the bundle's tags against `gnnxml predict`'s.
 fn same_tags(home: &Path, model: &Path, encoder: &str) {
     let folder = home.join("bundle");
     run(home, &["export", "--model", text(model), "--out", text(&folder)]);
+    unpacked_parts_are_the_parts(&folder);
     let bundle = open(&folder);
     assert_eq!(bundle.manifest().encoder, encoder);
     assert!(bundle.tagger().needs_vectors());

@@ -5,8 +5,11 @@
 //! [`export`].
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use gnnxml_shared::bundle::{Manifest, ModelFacts, PageEncoder, PartRef, PublishError, publish, sha256_hex};
 
 use crate::data::write_atomic;
@@ -70,6 +73,15 @@ impl BundleStore for FolderStore {
     }
 }
 
+/// A part as it goes over the network, where that is worth unpacking it.
+fn packed(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+    // Writing to memory does not fail.
+    packer.write_all(bytes).ok()?;
+    let packed = packer.finish().ok()?;
+    (packed.len() < bytes.len() / 20 * 19).then_some(packed)
+}
+
 /// Publishes a model and returns the manifest it wrote.
 pub fn export(model: &Model, name: &str, store: &dyn BundleStore) -> Result<Manifest, ExportError> {
     let encoder = match (&model.outside, &model.lsa) {
@@ -95,6 +107,9 @@ pub fn export(model: &Model, name: &str, store: &dyn BundleStore) -> Result<Mani
     for (part, bytes) in &published.parts {
         debug_assert_eq!(part.sha256, sha256_hex(bytes));
         if !store.holds(part) {
+            if let Some(packed) = packed(bytes) {
+                store.put(&format!("{}.gz", part.file), &packed)?;
+            }
             store.put(&part.file, bytes)?;
         }
     }
