@@ -200,7 +200,8 @@ pub(super) fn read_matcher(name: &str, bytes: &[u8]) -> Result<Matcher, BundleEr
     Ok(matcher)
 }
 
-/// Rankers of several clusters. A label's word weights are gaps between features, then multiples of `step`.
+/// Rankers of several clusters: for each, first what its labels are and where their words stand, then all weights. What is alike lies together and
+/// packs better. Features are gaps, word weights multiples of `step`.
 pub(super) fn write_rankers(clusters: &[&ClusterRankers], step: f32) -> Vec<u8> {
     let mut part = Writer::new(RANKERS);
     part.f32(step);
@@ -209,12 +210,14 @@ pub(super) fn write_rankers(clusters: &[&ClusterRankers], step: f32) -> Vec<u8> 
         part.count(cluster.dims());
         let labels = cluster.to_labels();
         part.count(labels.len());
-        for ranker in labels {
+        for ranker in &labels {
             part.varint(u64::from(ranker.label));
             part.f32(ranker.bias);
-            let (features, weights): (Vec<u32>, Vec<f32>) = ranker.words.into_iter().unzip();
+            let features: Vec<u32> = ranker.words.iter().map(|word| word.0).collect();
             part.ascending(&features);
-            write_steps(&mut part, &weights, step);
+        }
+        for ranker in &labels {
+            write_steps(&mut part, &ranker.words, step);
             if cluster.dims() > 0 {
                 write_codes(&mut part, &ranker.embedding);
             }
@@ -251,18 +254,18 @@ pub(super) fn read_rankers(
                 return Err(part.bad("bias", bias, "a finite number"));
             }
             let features = part.ascending(u32::try_from(terms).unwrap_or(u32::MAX), "features")?;
-            let weights = read_steps(&mut part, features.len(), step)?;
-            let embedding = if dims > 0 {
-                read_codes(&mut part, dims, "embedding")?
-            } else {
-                Vec::new()
-            };
             rankers.push(LabelRanker {
                 label,
                 bias,
-                words: features.into_iter().zip(weights).collect(),
-                embedding,
+                words: features.into_iter().map(|feature| (feature, 0.0)).collect(),
+                embedding: Vec::new(),
             });
+        }
+        for ranker in &mut rankers {
+            read_steps(&mut part, &mut ranker.words, step)?;
+            if dims > 0 {
+                ranker.embedding = read_codes(&mut part, dims, "embedding")?;
+            }
         }
         clusters.push(ClusterRankers::new(rankers, dims));
     }
@@ -324,27 +327,30 @@ pub(super) fn read_neighbours(
 }
 
 /// Weights as steps above the smallest of them, the sign in the last bit: most fit a byte.
-fn write_steps(part: &mut Writer, weights: &[f32], step: f32) {
-    let smallest = weights.iter().map(|weight| weight.abs()).reduce(f32::min);
-    part.f32(smallest.unwrap_or(0.0));
-    for weight in weights {
-        let steps = (weight.abs() - smallest.unwrap_or(0.0)) / step;
-        part.varint((steps.round() as u64) << 1 | u64::from(weight.is_sign_negative()));
+fn write_steps(part: &mut Writer, words: &[(u32, f32)], step: f32) {
+    let sizes = words.iter().map(|(_, weight)| weight.abs());
+    let smallest = sizes.reduce(f32::min).unwrap_or(0.0);
+    part.f32(smallest);
+    for (_, weight) in words {
+        let steps = ((weight.abs() - smallest) / step).round();
+        part.varint((steps as u64) << 1 | u64::from(weight.is_sign_negative()));
     }
 }
 
-fn read_steps(part: &mut Reader<'_>, count: usize, step: f32) -> Result<Vec<f32>, BundleError> {
+fn read_steps(part: &mut Reader<'_>, words: &mut [(u32, f32)], step: f32) -> Result<(), BundleError> {
     let smallest = part.f32("smallest weight")?;
     if !(smallest.is_finite() && smallest >= 0.0) {
         return Err(part.bad("smallest weight", smallest, "zero or more"));
     }
-    let mut weights = Vec::with_capacity(count);
-    for _ in 0..count {
+    for (_, weight) in words {
         let code = part.u32("weight")?;
         let size = smallest + (code >> 1) as f32 * step;
-        weights.push(if code & 1 == 1 { -size } else { size });
+        if !size.is_finite() {
+            return Err(part.bad("weight", size, "a finite number"));
+        }
+        *weight = if code & 1 == 1 { -size } else { size };
     }
-    Ok(weights)
+    Ok(())
 }
 
 fn write_codes(part: &mut Writer, values: &[f32]) {
