@@ -8,8 +8,8 @@
 //! 8-bit one with its saturation to work around. And c_j moves an input's share of the range between activations and weights.
 #![allow(unsafe_code)] // calls the tiles of `kernel`, after asserting every length
 
-use super::kernel::{Kernel, PANEL, TILE, with_kernel};
-use super::rows::{ROUNDER, largest_of, vectorised};
+use super::kernel::{Kernel, PANEL, Scaling, TILE, landing, settle, with_kernel};
+use super::rows::{ROUNDER, largest_product, vectorised};
 use super::{ShapeError, check_layer};
 
 /// Widest input whose sums cannot overflow with activations of at least eleven bits.
@@ -24,6 +24,7 @@ pub struct Int8Linear {
     outputs: usize,
     /// Panels of sixteen outputs; in a panel, pairs of inputs side by side for each output.
     packed: Vec<i8>,
+    /// Filled up to whole panels, like the bias.
     scales: Vec<f32>,
     bias: Vec<f32>,
     /// 1/c_j.
@@ -33,7 +34,7 @@ pub struct Int8Linear {
 /// Rows of activations as integers.
 #[derive(Clone, Debug, Default)]
 pub struct QuantisedRows {
-    /// Six rows at a time (the last time fewer), interleaved by pairs of inputs.
+    /// Row by row, an odd row filled up with a zero.
     codes: Vec<i16>,
     /// t of each row.
     steps: Vec<f32>,
@@ -90,12 +91,16 @@ impl Int8Linear {
                 panel[(input / 2 * PANEL + output % PANEL) * 2 + input % 2] = code.max(-127);
             }
         }
+        let whole = |mut numbers: Vec<f32>| {
+            numbers.resize(outputs.next_multiple_of(PANEL), 0.0);
+            numbers
+        };
         Ok(Self {
             inputs,
             outputs,
             packed,
-            scales,
-            bias,
+            scales: whole(scales),
+            bias: whole(bias),
             shrink,
         })
     }
@@ -115,12 +120,12 @@ impl Int8Linear {
 
     /// s_o.
     pub fn scales(&self) -> &[f32] {
-        &self.scales
+        &self.scales[..self.outputs]
     }
 
     /// b_o.
     pub fn bias(&self) -> &[f32] {
-        &self.bias
+        &self.bias[..self.outputs]
     }
 
     /// 1/c_j.
@@ -162,97 +167,102 @@ impl Int8Linear {
         );
     }
 
-    /// `out` (rows × outputs) from rounded rows. `panel` is a buffer.
-    pub fn apply(&self, x: &QuantisedRows, out: &mut [f32], panel: &mut Vec<i16>) {
+    /// `out` (rows × outputs) from rounded rows, through GELU if asked. `panel` is a buffer.
+    pub(super) fn apply<const GELU: bool>(&self, x: &QuantisedRows, out: &mut [f32], panel: &mut Vec<i16>) {
         let rows = x.steps.len();
         let depth = self.depth();
         assert_eq!(x.codes.len(), rows * depth, "rows rounded for this layer");
         assert_eq!(out.len(), rows * self.outputs, "one output row a row");
         panel.resize(depth * PANEL, 0);
-        let (codes, steps) = (&x.codes[..], &x.steps[..]);
-        let layer = self;
-        with_kernel!(K, fn(layer: &Int8Linear, codes: &[i16], steps: &[f32], out: &mut [f32], panel: &mut [i16]) {
-            let depth = layer.depth();
-            for (index, packed) in layer.packed.chunks_exact(depth * PANEL).enumerate() {
-                for (wide, &code) in panel.iter_mut().zip(packed) {
-                    *wide = i16::from(code);
-                }
-                let first = index * PANEL;
-                let width = PANEL.min(layer.outputs - first);
-                let mut row = 0;
-                while row + TILE <= steps.len() {
-                    finish::<K, TILE>(layer, codes, steps, out, panel, row, first, width);
-                    row += TILE;
-                }
-                match steps.len() - row {
-                    1 => finish::<K, 1>(layer, codes, steps, out, panel, row, first, width),
-                    2 => finish::<K, 2>(layer, codes, steps, out, panel, row, first, width),
-                    3 => finish::<K, 3>(layer, codes, steps, out, panel, row, first, width),
-                    4 => finish::<K, 4>(layer, codes, steps, out, panel, row, first, width),
-                    5 => finish::<K, 5>(layer, codes, steps, out, panel, row, first, width),
-                    _ => (),
-                }
-            }
-        });
-        // The macro's arms take their arguments by these names.
-        let _ = (layer, codes, steps);
+        let mut task = Task {
+            layer: self,
+            codes: &x.codes,
+            steps: &x.steps,
+            out,
+            panel,
+        };
+        let task = &mut task;
+        if GELU {
+            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, true>(); });
+        } else {
+            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, false>(); });
+        }
     }
 }
 
-/// One tile: integer sums, then scales and bias.
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-fn finish<K: Kernel, const N: usize>(
-    layer: &Int8Linear,
-    codes: &[i16],
-    steps: &[f32],
-    out: &mut [f32],
-    panel: &[i16],
-    row: usize,
-    first: usize,
-    width: usize,
-) {
-    let depth = layer.depth();
-    let rows = &codes[row * depth..(row + N) * depth];
-    assert!(panel.len() >= depth * PANEL);
-    // SAFETY: `rows` holds N rows of `depth`, the panel depth · 16 numbers.
-    let sums = unsafe { K::integers::<N>(rows.as_ptr(), depth, panel.as_ptr()) };
-    let scales = &layer.scales[first..first + width];
-    let bias = &layer.bias[first..first + width];
-    for (offset, sums) in sums.iter().enumerate() {
-        let step = steps[row + offset];
-        let at = (row + offset) * layer.outputs + first;
-        let out = &mut out[at..at + width];
-        for (((y, &sum), &scale), &b) in out.iter_mut().zip(sums).zip(scales).zip(bias) {
-            *y = sum as f32 * (step * scale) + b;
+struct Task<'a> {
+    layer: &'a Int8Linear,
+    codes: &'a [i16],
+    steps: &'a [f32],
+    out: &'a mut [f32],
+    /// Sixteen outputs' weights as the tiles read them.
+    panel: &'a mut [i16],
+}
+
+impl Task<'_> {
+    #[inline(always)]
+    fn run<K: Kernel, const GELU: bool>(&mut self) {
+        let rows = self.steps.len();
+        let size = self.layer.depth() * PANEL;
+        // The next panel comes from far away: each tile sends for a part of it.
+        let part = size.div_ceil((rows / TILE).max(1)).next_multiple_of(64);
+        let panels = self.layer.packed.chunks_exact(size);
+        let next = panels.clone().skip(1).chain(std::iter::once(&[][..]));
+        for (index, (packed, next)) in panels.zip(next).enumerate() {
+            for (wide, &code) in self.panel.iter_mut().zip(packed) {
+                *wide = i16::from(code);
+            }
+            let mut parts = next.chunks(part);
+            let mut row = 0;
+            while row + TILE <= rows {
+                K::fetch(parts.next().unwrap_or_default());
+                self.tile::<K, TILE, GELU>(index, row);
+                row += TILE;
+            }
+            match rows - row {
+                1 => self.tile::<K, 1, GELU>(index, row),
+                2 => self.tile::<K, 2, GELU>(index, row),
+                3 => self.tile::<K, 3, GELU>(index, row),
+                4 => self.tile::<K, 4, GELU>(index, row),
+                5 => self.tile::<K, 5, GELU>(index, row),
+                _ => (),
+            }
         }
+    }
+
+    #[inline(always)]
+    fn tile<K: Kernel, const N: usize, const GELU: bool>(&mut self, index: usize, row: usize) {
+        let (depth, outputs) = (self.layer.depth(), self.layer.outputs);
+        let first = index * PANEL;
+        let codes = &self.codes[row * depth..(row + N) * depth];
+        let scaling = Scaling {
+            steps: self.steps[row..row + N].as_ptr(),
+            scales: self.layer.scales[first..first + PANEL].as_ptr(),
+            bias: self.layer.bias[first..first + PANEL].as_ptr(),
+        };
+        assert!(self.panel.len() >= depth * PANEL);
+        let out = &mut self.out[row * outputs + first..];
+        let width = PANEL.min(outputs - first);
+        let mut spare = [[0.0_f32; PANEL]; N];
+        let (at, stride) = landing(out, outputs, width, &mut spare);
+        // SAFETY: `codes` holds N rows of `depth`, the panel depth · 16 numbers, the slices of `scaling` were cut to
+        // size, and `landing` gives room for N rows.
+        unsafe { K::integers::<N>(codes.as_ptr(), depth, self.panel.as_ptr(), scaling, at, stride) };
+        settle::<N, GELU>(out, outputs, width, &mut spare);
     }
 }
 
 vectorised! {
     fn quantise_rows(x: &[f32], shrink: &[f32], levels: f32, depth: usize, codes: &mut [i16], steps: &mut [f32]) {
         let inputs = shrink.len();
-        let mut scaled = [0.0_f32; WIDEST];
-        let mut pairs = [0_i16; WIDEST];
-        let (scaled, pairs) = (&mut scaled[..inputs], &mut pairs[..depth]);
-        let tiles = x.chunks(TILE * inputs).zip(codes.chunks_mut(TILE * depth)).zip(steps.chunks_mut(TILE));
-        for ((x, codes), steps) in tiles {
-            let rows = steps.len();
-            for (row, (x, step)) in x.chunks_exact(inputs).zip(steps).enumerate() {
-                for ((y, x), s) in scaled.iter_mut().zip(x).zip(shrink) {
-                    *y = *x * *s;
-                }
-                let most = largest_of(scaled, 0.0, f32::abs);
-                let inverse = if most > 0.0 { levels / most } else { 0.0 };
-                *step = most / levels;
-                for (code, y) in pairs.iter_mut().zip(scaled.iter()) {
-                    *code = (*y * inverse + ROUNDER).to_bits() as i16;
-                }
-                for (pair, from) in pairs.chunks_exact(2).enumerate() {
-                    let at = (pair * rows + row) * 2;
-                    codes[at..at + 2].copy_from_slice(from);
-                }
+        for ((x, codes), step) in x.chunks_exact(inputs).zip(codes.chunks_exact_mut(depth)).zip(steps) {
+            let most = largest_product(x, shrink);
+            let inverse = if most > 0.0 { levels / most } else { 0.0 };
+            *step = most / levels;
+            for ((code, x), s) in codes.iter_mut().zip(x).zip(shrink) {
+                *code = (*x * *s * inverse + ROUNDER).to_bits() as i16;
             }
+            codes[inputs..].fill(0);
         }
     }
 }

@@ -1,30 +1,61 @@
 //! The inner tiles of the matrix products: a few rows by sixteen columns, summed in registers.
 #![allow(unsafe_code)] // vector instructions and unchecked reads whose bounds are asserted at the door
 
+use super::rows::gelu_each;
+
 /// Columns of a panel: outputs are computed sixteen at a time.
 pub(super) const PANEL: usize = 16;
 /// Rows of a tile.
 pub(super) const TILE: usize = 6;
 
-/// A way to compute tiles: `N` rows by the sixteen columns of a panel of `depth × 16` numbers.
-pub(super) trait Kernel {
-    /// Sums of products of 16-bit numbers, exact. `depth` is even; rows and panel are interleaved by pairs of inputs:
-    /// pair 0 of every row (column), then pair 1 of every row (column), and so on.
-    ///
-    /// # Safety
-    /// `a` must hold `N · depth` numbers, `panel` `depth · 16`.
-    unsafe fn integers<const N: usize>(a: *const i16, depth: usize, panel: *const i16) -> [[i32; PANEL]; N];
+/// What turns integer sums into outputs: y = sum · (step · scale) + bias, not fused.
+#[derive(Clone, Copy)]
+pub(super) struct Scaling {
+    /// One a row.
+    pub(super) steps: *const f32,
+    /// Sixteen, one a column.
+    pub(super) scales: *const f32,
+    /// Sixteen, one a column.
+    pub(super) bias: *const f32,
+}
 
-    /// Sums of products of floats, rows `stride` apart; with `FUSED`, multiply and add round once where the machine can.
+/// A way to compute tiles: `N` rows by the sixteen columns of a panel of `depth × 16` numbers. Sums stay in registers
+/// until they are outputs.
+pub(super) trait Kernel {
+    /// Sums of products of 16-bit numbers, exact, then scaled into rows `out_stride` apart. `depth` is even; the panel is
+    /// interleaved by pairs of inputs: pair 0 of every column, then pair 1 of every column, and so on.
     ///
     /// # Safety
-    /// `a` must be readable for `(N−1)·stride + depth` numbers, `panel` hold `depth · 16`.
+    /// `a` must hold `N` rows of `depth` numbers, `panel` `depth · 16`, `scaling` `N` steps and sixteen of the rest;
+    /// `out` must be writable for sixteen numbers at each of `N` rows.
+    unsafe fn integers<const N: usize>(
+        a: *const i16,
+        depth: usize,
+        panel: *const i16,
+        scaling: Scaling,
+        out: *mut f32,
+        out_stride: usize,
+    );
+
+    /// Sums of products of floats, rows `stride` apart, plus a bias a column where there is one; with `FUSED`, multiply
+    /// and add round once where the machine can.
+    ///
+    /// # Safety
+    /// `a` must be readable for `(N−1)·stride + depth` numbers, `panel` hold `depth · 16`, `bias` sixteen or be null;
+    /// `out` must be writable for sixteen numbers at each of `N` rows `out_stride` apart.
     unsafe fn floats<const N: usize, const FUSED: bool>(
         a: *const f32,
         stride: usize,
         depth: usize,
         panel: *const f32,
-    ) -> [[f32; PANEL]; N];
+        bias: *const f32,
+        out: *mut f32,
+        out_stride: usize,
+    );
+
+    /// Asks for numbers that will be needed soon; changes nothing.
+    #[inline(always)]
+    fn fetch(_soon: &[i8]) {}
 }
 
 /// Whatever the compiler makes of it.
@@ -36,13 +67,20 @@ pub(super) struct Plain;
 
 impl Kernel for Plain {
     #[inline(always)]
-    unsafe fn integers<const N: usize>(a: *const i16, depth: usize, panel: *const i16) -> [[i32; PANEL]; N] {
+    unsafe fn integers<const N: usize>(
+        a: *const i16,
+        depth: usize,
+        panel: *const i16,
+        scaling: Scaling,
+        out: *mut f32,
+        out_stride: usize,
+    ) {
         let mut sums = [[0_i32; PANEL]; N];
         for pair in 0..depth / 2 {
             for (row, sums) in sums.iter_mut().enumerate() {
                 // SAFETY: within the bounds the caller promised.
                 let (x0, x1) = unsafe {
-                    let at = a.add((pair * N + row) * 2);
+                    let at = a.add(row * depth + 2 * pair);
                     (i32::from(*at), i32::from(*at.add(1)))
                 };
                 for (column, sum) in sums.iter_mut().enumerate() {
@@ -55,7 +93,15 @@ impl Kernel for Plain {
                 }
             }
         }
-        sums
+        for (row, sums) in sums.iter().enumerate() {
+            for (column, &sum) in sums.iter().enumerate() {
+                // SAFETY: within the bounds the caller promised.
+                unsafe {
+                    let factor = *scaling.steps.add(row) * *scaling.scales.add(column);
+                    *out.add(row * out_stride + column) = sum as f32 * factor + *scaling.bias.add(column);
+                }
+            }
+        }
     }
 
     #[inline(always)]
@@ -64,7 +110,10 @@ impl Kernel for Plain {
         stride: usize,
         depth: usize,
         panel: *const f32,
-    ) -> [[f32; PANEL]; N] {
+        bias: *const f32,
+        out: *mut f32,
+        out_stride: usize,
+    ) {
         let mut sums = [[0.0_f32; PANEL]; N];
         for k in 0..depth {
             for (row, sums) in sums.iter_mut().enumerate() {
@@ -76,7 +125,18 @@ impl Kernel for Plain {
                 }
             }
         }
-        sums
+        for (row, sums) in sums.iter().enumerate() {
+            for (column, &sum) in sums.iter().enumerate() {
+                // SAFETY: within the bounds the caller promised.
+                unsafe {
+                    *out.add(row * out_stride + column) = if bias.is_null() {
+                        sum
+                    } else {
+                        sum + *bias.add(column)
+                    };
+                }
+            }
+        }
     }
 }
 
@@ -87,12 +147,20 @@ pub(super) struct Avx2;
 #[cfg(target_arch = "x86_64")]
 impl Kernel for Avx2 {
     #[inline(always)]
-    unsafe fn integers<const N: usize>(a: *const i16, depth: usize, panel: *const i16) -> [[i32; PANEL]; N] {
+    unsafe fn integers<const N: usize>(
+        a: *const i16,
+        depth: usize,
+        panel: *const i16,
+        scaling: Scaling,
+        out: *mut f32,
+        out_stride: usize,
+    ) {
         use std::arch::x86_64::{
-            __m256i, _mm256_add_epi32, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_set1_epi32,
-            _mm256_setzero_si256, _mm256_storeu_si256,
+            __m256i, _mm256_add_epi32, _mm256_add_ps, _mm256_broadcast_ss, _mm256_cvtepi32_ps,
+            _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_mul_ps, _mm256_set1_epi32,
+            _mm256_setzero_si256, _mm256_storeu_ps,
         };
-        // SAFETY: reads stay within the bounds the caller promised; the caller runs with AVX2.
+        // SAFETY: reads and writes stay within the bounds the caller promised; the caller runs with AVX2.
         unsafe {
             let mut sums = [[_mm256_setzero_si256(); 2]; N];
             let mut panel = panel.cast::<__m256i>();
@@ -101,19 +169,22 @@ impl Kernel for Avx2 {
                 let low = _mm256_loadu_si256(panel);
                 let high = _mm256_loadu_si256(panel.add(1));
                 for row in 0..N {
-                    let x = _mm256_set1_epi32(a.add(2 * row).cast::<i32>().read_unaligned());
+                    let x = _mm256_set1_epi32(a.add(row * depth).cast::<i32>().read_unaligned());
                     sums[row][0] = _mm256_add_epi32(sums[row][0], _mm256_madd_epi16(x, low));
                     sums[row][1] = _mm256_add_epi32(sums[row][1], _mm256_madd_epi16(x, high));
                 }
                 panel = panel.add(2);
-                a = a.add(2 * N);
+                a = a.add(2);
             }
-            let mut out = [[0_i32; PANEL]; N];
-            for row in 0..N {
-                _mm256_storeu_si256(out[row].as_mut_ptr().cast(), sums[row][0]);
-                _mm256_storeu_si256(out[row].as_mut_ptr().add(8).cast(), sums[row][1]);
+            for half in 0..2 {
+                let scales = _mm256_loadu_ps(scaling.scales.add(8 * half));
+                let bias = _mm256_loadu_ps(scaling.bias.add(8 * half));
+                for row in 0..N {
+                    let factors = _mm256_mul_ps(_mm256_broadcast_ss(&*scaling.steps.add(row)), scales);
+                    let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[row][half]), factors);
+                    _mm256_storeu_ps(out.add(row * out_stride + 8 * half), _mm256_add_ps(scaled, bias));
+                }
             }
-            out
         }
     }
 
@@ -123,12 +194,15 @@ impl Kernel for Avx2 {
         stride: usize,
         depth: usize,
         panel: *const f32,
-    ) -> [[f32; PANEL]; N] {
+        bias: *const f32,
+        out: *mut f32,
+        out_stride: usize,
+    ) {
         use std::arch::x86_64::{
             _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_mul_ps,
             _mm256_setzero_ps, _mm256_storeu_ps,
         };
-        // SAFETY: reads stay within the bounds the caller promised; the caller runs with AVX2 and FMA.
+        // SAFETY: reads and writes stay within the bounds the caller promised; the caller runs with AVX2 and FMA.
         unsafe {
             let mut sums = [[_mm256_setzero_ps(); 2]; N];
             let mut panel = panel;
@@ -149,12 +223,26 @@ impl Kernel for Avx2 {
                 panel = panel.add(PANEL);
                 a = a.add(1);
             }
-            let mut out = [[0.0_f32; PANEL]; N];
-            for row in 0..N {
-                _mm256_storeu_ps(out[row].as_mut_ptr(), sums[row][0]);
-                _mm256_storeu_ps(out[row].as_mut_ptr().add(8), sums[row][1]);
+            if !bias.is_null() {
+                let (low, high) = (_mm256_loadu_ps(bias), _mm256_loadu_ps(bias.add(8)));
+                for sums in &mut sums {
+                    sums[0] = _mm256_add_ps(sums[0], low);
+                    sums[1] = _mm256_add_ps(sums[1], high);
+                }
             }
-            out
+            for row in 0..N {
+                _mm256_storeu_ps(out.add(row * out_stride), sums[row][0]);
+                _mm256_storeu_ps(out.add(row * out_stride + 8), sums[row][1]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn fetch(soon: &[i8]) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        for line in soon.chunks(64) {
+            // SAFETY: a hint about memory that the slice holds.
+            unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr()) };
         }
     }
 }
@@ -166,11 +254,20 @@ pub(super) struct Simd128;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 impl Kernel for Simd128 {
     #[inline(always)]
-    unsafe fn integers<const N: usize>(a: *const i16, depth: usize, panel: *const i16) -> [[i32; PANEL]; N] {
-        use std::arch::wasm32::{i32x4_add, i32x4_dot_i16x8, i32x4_splat, v128, v128_load, v128_store};
-        // SAFETY: reads stay within the bounds the caller promised.
+    unsafe fn integers<const N: usize>(
+        a: *const i16,
+        depth: usize,
+        panel: *const i16,
+        scaling: Scaling,
+        out: *mut f32,
+        out_stride: usize,
+    ) {
+        use std::arch::wasm32::{
+            f32x4_add, f32x4_convert_i32x4, f32x4_mul, f32x4_splat, i32x4_add, i32x4_dot_i16x8, i32x4_splat,
+            v128, v128_load, v128_store,
+        };
+        // SAFETY: reads and writes stay within the bounds the caller promised.
         unsafe {
-            let mut out = [[0_i32; PANEL]; N];
             for half in 0..2 {
                 let mut sums = [[i32x4_splat(0); 2]; N];
                 let mut panel = panel.cast::<v128>().add(2 * half);
@@ -179,20 +276,24 @@ impl Kernel for Simd128 {
                     let low = v128_load(panel);
                     let high = v128_load(panel.add(1));
                     for row in 0..N {
-                        let x = i32x4_splat(a.add(2 * row).cast::<i32>().read_unaligned());
+                        let x = i32x4_splat(a.add(row * depth).cast::<i32>().read_unaligned());
                         sums[row][0] = i32x4_add(sums[row][0], i32x4_dot_i16x8(x, low));
                         sums[row][1] = i32x4_add(sums[row][1], i32x4_dot_i16x8(x, high));
                     }
                     panel = panel.add(4);
-                    a = a.add(2 * N);
+                    a = a.add(2);
                 }
-                for row in 0..N {
-                    let at = out[row].as_mut_ptr().add(8 * half).cast::<v128>();
-                    v128_store(at, sums[row][0]);
-                    v128_store(at.add(1), sums[row][1]);
+                for quarter in 0..2 {
+                    let column = 8 * half + 4 * quarter;
+                    let scales = v128_load(scaling.scales.add(column).cast());
+                    let bias = v128_load(scaling.bias.add(column).cast());
+                    for row in 0..N {
+                        let factors = f32x4_mul(f32x4_splat(*scaling.steps.add(row)), scales);
+                        let scaled = f32x4_mul(f32x4_convert_i32x4(sums[row][quarter]), factors);
+                        v128_store(out.add(row * out_stride + column).cast(), f32x4_add(scaled, bias));
+                    }
                 }
             }
-            out
         }
     }
 
@@ -202,11 +303,13 @@ impl Kernel for Simd128 {
         stride: usize,
         depth: usize,
         panel: *const f32,
-    ) -> [[f32; PANEL]; N] {
+        bias: *const f32,
+        out: *mut f32,
+        out_stride: usize,
+    ) {
         use std::arch::wasm32::{f32x4_add, f32x4_mul, f32x4_splat, v128, v128_load, v128_store};
-        // SAFETY: reads stay within the bounds the caller promised.
+        // SAFETY: reads and writes stay within the bounds the caller promised.
         unsafe {
-            let mut out = [[0.0_f32; PANEL]; N];
             for half in 0..2 {
                 let mut sums = [[f32x4_splat(0.0); 2]; N];
                 let mut panel = panel.cast::<v128>().add(2 * half);
@@ -222,13 +325,60 @@ impl Kernel for Simd128 {
                     panel = panel.add(4);
                     a = a.add(1);
                 }
-                for row in 0..N {
-                    let at = out[row].as_mut_ptr().add(8 * half).cast::<v128>();
-                    v128_store(at, sums[row][0]);
-                    v128_store(at.add(1), sums[row][1]);
+                for quarter in 0..2 {
+                    let column = 8 * half + 4 * quarter;
+                    for row in 0..N {
+                        let mut sum = sums[row][quarter];
+                        if !bias.is_null() {
+                            sum = f32x4_add(sum, v128_load(bias.add(column).cast()));
+                        }
+                        v128_store(out.add(row * out_stride + column).cast(), sum);
+                    }
                 }
             }
-            out
+        }
+    }
+}
+
+/// Where a tile of `N` rows writes its sixteen columns, and how far apart: into `out` (rows `stride` apart) where all
+/// sixteen belong there, otherwise into `spare`. [`settle`] comes after.
+///
+/// Two functions, not one that takes the tile as a closure: a closure would be compiled without the tile's instructions.
+#[inline(always)]
+pub(super) fn landing<const N: usize>(
+    out: &mut [f32],
+    stride: usize,
+    width: usize,
+    spare: &mut [[f32; PANEL]; N],
+) -> (*mut f32, usize) {
+    if width == PANEL {
+        assert!(out.len() >= (N - 1) * stride + PANEL, "room for the tile");
+        (out.as_mut_ptr(), stride)
+    } else {
+        (spare.as_flattened_mut().as_mut_ptr(), PANEL)
+    }
+}
+
+/// Brings what a tile left in `spare` to the first `width` columns of `out`. With `GELU` the numbers pass through it
+/// while they are at hand.
+#[inline(always)]
+pub(super) fn settle<const N: usize, const GELU: bool>(
+    out: &mut [f32],
+    stride: usize,
+    width: usize,
+    spare: &mut [[f32; PANEL]; N],
+) {
+    for (row, spare) in spare.iter_mut().enumerate() {
+        let out = &mut out[row * stride..row * stride + width];
+        if let Ok(whole) = <&mut [f32; PANEL]>::try_from(&mut *out) {
+            if GELU {
+                gelu_each(whole);
+            }
+        } else {
+            if GELU {
+                gelu_each(spare);
+            }
+            out.copy_from_slice(&spare[..width]);
         }
     }
 }

@@ -76,6 +76,25 @@ pub(super) fn largest_of(row: &[f32], floor: f32, f: impl Fn(f32) -> f32) -> f32
     most
 }
 
+/// The largest |x · y| over two rows.
+#[inline(always)]
+pub(super) fn largest_product(x: &[f32], y: &[f32]) -> f32 {
+    let mut lanes = [0.0_f32; LANES];
+    let (x, y) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
+    let rest = x.remainder().iter().zip(y.remainder());
+    for (x, y) in x.zip(y) {
+        for ((lane, x), y) in lanes.iter_mut().zip(x).zip(y) {
+            let product = (x * y).abs();
+            *lane = if product > *lane { product } else { *lane };
+        }
+    }
+    let most = largest_of(&lanes, 0.0, |lane| lane);
+    rest.fold(most, |most, (x, y)| {
+        let product = (x * y).abs();
+        if product > most { product } else { most }
+    })
+}
+
 /// Adding this to a small float rounds it to the nearest integer (ties to even) and leaves the integer in the low bits.
 pub(super) const ROUNDER: f32 = 12_582_912.0;
 
@@ -117,12 +136,18 @@ pub fn erf(x: f32) -> f32 {
     (1.0 - tail).copysign(x)
 }
 
+/// [`gelu`] for a function that is compiled for the machine already.
+#[inline(always)]
+pub(super) fn gelu_each(values: &mut [f32]) {
+    for x in values {
+        *x = 0.5 * *x * (1.0 + erf(*x * std::f32::consts::FRAC_1_SQRT_2));
+    }
+}
+
 vectorised! {
     /// GELU in its exact form, x · Φ(x) = ½ x (1 + erf(x/√2)), in place.
     pub fn gelu(values: &mut [f32]) {
-        for x in values {
-            *x = 0.5 * *x * (1.0 + erf(*x * std::f32::consts::FRAC_1_SQRT_2));
-        }
+        gelu_each(values);
     }
 }
 
@@ -149,13 +174,14 @@ vectorised! {
     pub fn softmax(values: &mut [f32], width: usize, real: usize, scale: f32) {
         for row in values.chunks_exact_mut(width) {
             let most = largest_of(&row[..real], f32::MIN, |v| v);
-            // The rest passes along as vanishing terms: whole lanes are quicker than a ragged end.
-            row[real..].fill(f32::MIN);
-            for v in row.iter_mut() {
+            // What fills up the last lanes passes along as vanishing terms: whole lanes are quicker than a ragged end.
+            let whole = real.next_multiple_of(LANES).min(width);
+            row[real..whole].fill(f32::MIN);
+            for v in &mut row[..whole] {
                 *v = exp((*v - most) * scale);
             }
             let inverse = 1.0 / sum_of(&row[..real], |v| v);
-            for v in row.iter_mut() {
+            for v in &mut row[..whole] {
                 *v *= inverse;
             }
             row[real..].fill(0.0);

@@ -101,7 +101,7 @@ fn the_largest_sums_do_not_overflow() {
 
 #[test]
 fn every_kernel_gives_the_same_integers() {
-    use super::kernel::{Kernel, Plain};
+    use super::kernel::{Kernel, Plain, Scaling};
     let depth = 46;
     let a: Vec<i16> = numbers(6 * depth, 7)
         .iter()
@@ -111,24 +111,33 @@ fn every_kernel_gives_the_same_integers() {
         .iter()
         .map(|x| (x * 127.0) as i16)
         .collect();
+    let (steps, scales, bias) = (numbers(6, 9), numbers(16, 10), numbers(16, 11));
+    let scaling = Scaling {
+        steps: steps.as_ptr(),
+        scales: scales.as_ptr(),
+        bias: bias.as_ptr(),
+    };
+    let (mut plain, mut vector) = ([0.0_f32; 6 * 20], [0.0_f32; 6 * 20]);
     #[allow(unsafe_code)]
-    // SAFETY: six rows and sixteen columns of `depth`; AVX2 is asked for.
+    // SAFETY: six rows and sixteen columns of `depth`, outputs twenty apart; AVX2 is asked for.
     unsafe {
-        let plain = Plain::integers::<6>(a.as_ptr(), depth, panel.as_ptr());
+        Plain::integers::<6>(a.as_ptr(), depth, panel.as_ptr(), scaling, plain.as_mut_ptr(), 20);
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("avx2") {
-            assert_eq!(
-                plain,
-                super::kernel::Avx2::integers::<6>(a.as_ptr(), depth, panel.as_ptr())
-            );
+            let out = vector.as_mut_ptr();
+            super::kernel::Avx2::integers::<6>(a.as_ptr(), depth, panel.as_ptr(), scaling, out, 20);
+            assert_eq!(plain, vector);
         }
-        let expected: i32 = (0..depth)
-            .map(|k| {
-                i32::from(a[(k / 2 * 6 + 2) * 2 + k % 2]) * i32::from(panel[(k / 2 * 16 + 5) * 2 + k % 2])
-            })
-            .sum();
-        assert_eq!(plain[2][5], expected);
     }
+    let sum: i32 = (0..depth)
+        .map(|k| i32::from(a[2 * depth + k]) * i32::from(panel[(k / 2 * 16 + 5) * 2 + k % 2]))
+        .sum();
+    assert_eq!(plain[2 * 20 + 5], sum as f32 * (steps[2] * scales[5]) + bias[5]);
+    assert_eq!(
+        plain[16..20],
+        [0.0; 4],
+        "what lies between two rows is not touched"
+    );
 }
 
 #[test]
