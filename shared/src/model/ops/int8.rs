@@ -8,7 +8,9 @@
 //! 8-bit one with its saturation to work around. And c_j moves an input's share of the range between activations and weights.
 #![allow(unsafe_code)] // calls the tiles of `kernel`, after asserting every length
 
-use super::kernel::{Kernel, PANEL, Scaling, TILE, landing, settle, with_kernel};
+use super::kernel::{
+    BLOCK, HALF, INTEGER_TILE, Kernel, PANEL, Scaling, landing, place_in_panel, settle, with_kernel,
+};
 use super::rows::{ROUNDER, largest_product, vectorised};
 use super::{ShapeError, check_layer};
 
@@ -22,9 +24,11 @@ const WEIGHT_LEVELS: f32 = 127.0;
 pub struct Int8Linear {
     inputs: usize,
     outputs: usize,
-    /// Panels of sixteen outputs; in a panel, pairs of inputs side by side for each output.
+    /// Panels of sixteen outputs, in the order of [`Kernel::integers`].
     packed: Vec<i8>,
-    /// Filled up to whole panels, like the bias.
+    /// What the tiles subtract again, one an output: Σ w_j · w_{j+8} over its blocks.
+    products: Vec<i32>,
+    /// Filled up to whole panels, like the products and the bias.
     scales: Vec<f32>,
     bias: Vec<f32>,
     /// 1/c_j.
@@ -34,8 +38,10 @@ pub struct Int8Linear {
 /// Rows of activations as integers.
 #[derive(Clone, Debug, Default)]
 pub struct QuantisedRows {
-    /// Row by row, an odd row filled up with a zero.
+    /// Four rows at a time (the last time fewer), interleaved by blocks of inputs; what a row lacks is zero.
     codes: Vec<i16>,
+    /// What the tiles subtract again, one a row: Σ a_j · a_{j+8} over its blocks, wrapped around.
+    products: Vec<i32>,
     /// t of each row.
     steps: Vec<f32>,
 }
@@ -82,14 +88,21 @@ impl Int8Linear {
         if let Some(output) = (0..outputs).find(|&o| !(scales[o].is_finite() && bias[o].is_finite())) {
             return Err(ShapeError::NotFinite { output });
         }
-        let depth = inputs.next_multiple_of(2);
+        let depth = inputs.next_multiple_of(BLOCK);
         let mut packed = vec![0_i8; outputs.div_ceil(PANEL) * PANEL * depth];
-        for (output, row) in codes.chunks_exact(inputs).enumerate() {
-            let panel = &mut packed[output / PANEL * PANEL * depth..];
-            for (input, &code) in row.iter().enumerate() {
-                // −128 would break the promise that sums fit; no rounding of ours makes it.
-                panel[(input / 2 * PANEL + output % PANEL) * 2 + input % 2] = code.max(-127);
+        let mut products = vec![0_i32; outputs.next_multiple_of(PANEL)];
+        for ((output, row), product) in codes.chunks_exact(inputs).enumerate().zip(&mut products) {
+            // −128 would break the promise that sums fit; no rounding of ours makes it.
+            let mut whole: Vec<i8> = row.iter().map(|&code| code.max(-127)).collect();
+            whole.resize(depth, 0);
+            for (input, &code) in whole.iter().enumerate() {
+                packed[place_of(depth, input, output)] = code;
             }
+            *product = whole
+                .chunks_exact(BLOCK)
+                .flat_map(|block| block[..HALF].iter().zip(&block[HALF..]))
+                .map(|(&early, &late)| i32::from(early) * i32::from(late))
+                .sum();
         }
         let whole = |mut numbers: Vec<f32>| {
             numbers.resize(outputs.next_multiple_of(PANEL), 0.0);
@@ -99,6 +112,7 @@ impl Int8Linear {
             inputs,
             outputs,
             packed,
+            products,
             scales: whole(scales),
             bias: whole(bias),
             shrink,
@@ -110,10 +124,7 @@ impl Int8Linear {
         let depth = self.depth();
         let mut codes = Vec::with_capacity(self.outputs * self.inputs);
         for output in 0..self.outputs {
-            let panel = &self.packed[output / PANEL * PANEL * depth..];
-            codes.extend(
-                (0..self.inputs).map(|input| panel[(input / 2 * PANEL + output % PANEL) * 2 + input % 2]),
-            );
+            codes.extend((0..self.inputs).map(|input| self.packed[place_of(depth, input, output)]));
         }
         codes
     }
@@ -144,27 +155,21 @@ impl Int8Linear {
     }
 
     fn depth(&self) -> usize {
-        self.inputs.next_multiple_of(2)
+        self.inputs.next_multiple_of(BLOCK)
     }
 
     /// Largest activation code: `inputs` products of it with 127 stay below 2³¹.
     pub fn levels(&self) -> f32 {
-        (i32::MAX as usize / (127 * self.depth())).min(16383) as f32
+        (i32::MAX as usize / (127 * self.inputs.next_multiple_of(2))).min(16383) as f32
     }
 
     /// Rounds rows of activations for this layer.
     pub fn quantise(&self, x: &[f32], into: &mut QuantisedRows) {
         let rows = x.len() / self.inputs;
         into.codes.resize(rows * self.depth(), 0);
+        into.products.resize(rows, 0);
         into.steps.resize(rows, 0.0);
-        quantise_rows(
-            x,
-            &self.shrink,
-            self.levels(),
-            self.depth(),
-            &mut into.codes,
-            &mut into.steps,
-        );
+        quantise_rows(x, &self.shrink, self.levels(), into);
     }
 
     /// `out` (rows × outputs) from rounded rows, through GELU if asked. `panel` is a buffer.
@@ -176,8 +181,7 @@ impl Int8Linear {
         panel.resize(depth * PANEL, 0);
         let mut task = Task {
             layer: self,
-            codes: &x.codes,
-            steps: &x.steps,
+            x,
             out,
             panel,
         };
@@ -192,8 +196,7 @@ impl Int8Linear {
 
 struct Task<'a> {
     layer: &'a Int8Linear,
-    codes: &'a [i16],
-    steps: &'a [f32],
+    x: &'a QuantisedRows,
     out: &'a mut [f32],
     /// Sixteen outputs' weights as the tiles read them.
     panel: &'a mut [i16],
@@ -202,10 +205,10 @@ struct Task<'a> {
 impl Task<'_> {
     #[inline(always)]
     fn run<K: Kernel, const GELU: bool>(&mut self) {
-        let rows = self.steps.len();
+        let rows = self.x.steps.len();
         let size = self.layer.depth() * PANEL;
         // The next panel comes from far away: each tile sends for a part of it.
-        let part = size.div_ceil((rows / TILE).max(1)).next_multiple_of(64);
+        let part = size.div_ceil((rows / INTEGER_TILE).max(1)).next_multiple_of(64);
         let panels = self.layer.packed.chunks_exact(size);
         let next = panels.clone().skip(1).chain(std::iter::once(&[][..]));
         for (index, (packed, next)) in panels.zip(next).enumerate() {
@@ -214,17 +217,15 @@ impl Task<'_> {
             }
             let mut parts = next.chunks(part);
             let mut row = 0;
-            while row + TILE <= rows {
+            while row + INTEGER_TILE <= rows {
                 K::fetch(parts.next().unwrap_or_default());
-                self.tile::<K, TILE, GELU>(index, row);
-                row += TILE;
+                self.tile::<K, INTEGER_TILE, GELU>(index, row);
+                row += INTEGER_TILE;
             }
             match rows - row {
                 1 => self.tile::<K, 1, GELU>(index, row),
                 2 => self.tile::<K, 2, GELU>(index, row),
                 3 => self.tile::<K, 3, GELU>(index, row),
-                4 => self.tile::<K, 4, GELU>(index, row),
-                5 => self.tile::<K, 5, GELU>(index, row),
                 _ => (),
             }
         }
@@ -234,9 +235,11 @@ impl Task<'_> {
     fn tile<K: Kernel, const N: usize, const GELU: bool>(&mut self, index: usize, row: usize) {
         let (depth, outputs) = (self.layer.depth(), self.layer.outputs);
         let first = index * PANEL;
-        let codes = &self.codes[row * depth..(row + N) * depth];
+        let codes = &self.x.codes[row * depth..(row + N) * depth];
         let scaling = Scaling {
-            steps: self.steps[row..row + N].as_ptr(),
+            row_products: self.x.products[row..row + N].as_ptr(),
+            column_products: self.layer.products[first..first + PANEL].as_ptr(),
+            steps: self.x.steps[row..row + N].as_ptr(),
             scales: self.layer.scales[first..first + PANEL].as_ptr(),
             bias: self.layer.bias[first..first + PANEL].as_ptr(),
         };
@@ -252,17 +255,52 @@ impl Task<'_> {
     }
 }
 
+/// Where a weight lies among panels of `depth`.
+fn place_of(depth: usize, input: usize, output: usize) -> usize {
+    let block = output / PANEL * depth + input / BLOCK * BLOCK;
+    block * PANEL + place_in_panel(input % BLOCK, output % PANEL)
+}
+
 vectorised! {
-    fn quantise_rows(x: &[f32], shrink: &[f32], levels: f32, depth: usize, codes: &mut [i16], steps: &mut [f32]) {
+    fn quantise_rows(x: &[f32], shrink: &[f32], levels: f32, into: &mut QuantisedRows) {
         let inputs = shrink.len();
-        for ((x, codes), step) in x.chunks_exact(inputs).zip(codes.chunks_exact_mut(depth)).zip(steps) {
-            let most = largest_product(x, shrink);
-            let inverse = if most > 0.0 { levels / most } else { 0.0 };
-            *step = most / levels;
-            for ((code, x), s) in codes.iter_mut().zip(x).zip(shrink) {
-                *code = (*x * *s * inverse + ROUNDER).to_bits() as i16;
+        let depth = inputs.next_multiple_of(BLOCK);
+        let tiles = x.chunks(INTEGER_TILE * inputs).zip(into.codes.chunks_mut(INTEGER_TILE * depth));
+        let numbers = into.steps.chunks_mut(INTEGER_TILE).zip(into.products.chunks_mut(INTEGER_TILE));
+        for ((x, codes), (steps, products)) in tiles.zip(numbers) {
+            let rows = steps.len();
+            for (row, ((x, step), sum)) in x.chunks_exact(inputs).zip(steps).zip(products).enumerate() {
+                let most = largest_product(x, shrink);
+                let inverse = if most > 0.0 { levels / most } else { 0.0 };
+                *step = most / levels;
+                let mut sums = [0_i32; HALF];
+                let blocks = codes.chunks_exact_mut(BLOCK * rows);
+                let (x, shrink) = (x.chunks(BLOCK), shrink.chunks(BLOCK));
+                for ((codes, x), shrink) in blocks.zip(x).zip(shrink) {
+                    let mut block = [0_i16; BLOCK];
+                    match (<&[f32; BLOCK]>::try_from(x), <&[f32; BLOCK]>::try_from(shrink)) {
+                        (Ok(x), Ok(shrink)) => round(&mut block, x, shrink, inverse),
+                        _ => round(&mut block, x, shrink, inverse),
+                    }
+                    let (early, late) = block.split_at(HALF);
+                    for ((sum, &early), &late) in sums.iter_mut().zip(early).zip(late) {
+                        *sum = sum.wrapping_add(i32::from(early) * i32::from(late));
+                    }
+                    let pairs = early.chunks_exact(2).zip(late.chunks_exact(2));
+                    for ((early, late), codes) in pairs.zip(codes.chunks_exact_mut(4 * rows)) {
+                        codes[4 * row..4 * row + 4].copy_from_slice(&[early[0], early[1], late[0], late[1]]);
+                    }
+                }
+                *sum = sums.into_iter().fold(0, i32::wrapping_add);
             }
-            codes[inputs..].fill(0);
         }
+    }
+}
+
+/// round(x · shrink · inverse).
+#[inline(always)]
+fn round(codes: &mut [i16; BLOCK], x: &[f32], shrink: &[f32], inverse: f32) {
+    for ((code, x), s) in codes.iter_mut().zip(x).zip(shrink) {
+        *code = (*x * *s * inverse + ROUNDER).to_bits() as i16;
     }
 }

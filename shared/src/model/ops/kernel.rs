@@ -5,12 +5,22 @@ use super::rows::gelu_each;
 
 /// Columns of a panel: outputs are computed sixteen at a time.
 pub(super) const PANEL: usize = 16;
-/// Rows of a tile.
+/// Rows of a tile of floats.
 pub(super) const TILE: usize = 6;
+/// Rows of a tile of integers: fewer, since twice as many registers hold weights.
+pub(super) const INTEGER_TILE: usize = 4;
+/// Inputs that a tile of integers takes at a time.
+pub(super) const BLOCK: usize = 16;
+/// The input at each place of a block's first half is multiplied with the one so much further on.
+pub(super) const HALF: usize = BLOCK / 2;
 
 /// What turns integer sums into outputs: y = sum · (step · scale) + bias, not fused.
 #[derive(Clone, Copy)]
 pub(super) struct Scaling {
+    /// Σ a_j · a_{j+8} over the blocks, one a row.
+    pub(super) row_products: *const i32,
+    /// Σ w_j · w_{j+8} over the blocks; sixteen, one a column.
+    pub(super) column_products: *const i32,
     /// One a row.
     pub(super) steps: *const f32,
     /// Sixteen, one a column.
@@ -19,15 +29,34 @@ pub(super) struct Scaling {
     pub(super) bias: *const f32,
 }
 
+/// Where in a block of a panel the weight of an input for a column lies: two inputs of the second half, for eight
+/// columns; the two of the first half that go with them; the same for the other eight columns; then the next two.
+pub(super) const fn place_in_panel(input: usize, column: usize) -> usize {
+    let (pair, early) = (input % HALF / 2, 1 - input / HALF);
+    ((pair * 2 + column / 8) * 2 + early) * 16 + column % 8 * 2 + input % 2
+}
+
+/// Where in a block of so many rows an input of a row lies: two of the first half, the two of the second half that go with
+/// them, the same for every row, then the next two.
+pub(super) const fn place_in_rows(input: usize, row: usize, rows: usize) -> usize {
+    let (pair, late) = (input % HALF / 2, input / HALF);
+    (pair * rows + row) * 4 + late * 2 + input % 2
+}
+
 /// A way to compute tiles: `N` rows by the sixteen columns of a panel of `depth × 16` numbers. Sums stay in registers
 /// until they are outputs.
 pub(super) trait Kernel {
-    /// Sums of products of 16-bit numbers, exact, then scaled into rows `out_stride` apart. `depth` is even; the panel is
-    /// interleaved by pairs of inputs: pair 0 of every column, then pair 1 of every column, and so on.
+    /// Sums of products of 16-bit numbers, exact, then scaled into rows `out_stride` apart. `depth` is a multiple of
+    /// [`BLOCK`], and both sides lie in blocks of so many inputs, laid out by [`place_in_rows`] and [`place_in_panel`].
+    ///
+    /// That is the order of Winograd's inner product (1968), which needs half the multiplications:
+    /// a₀w₀ + a₈w₈ = (a₀+w₈)(a₈+w₀) − a₀a₈ − w₀w₈, and the last two terms are sums over a row and over a column.
+    /// Additions run on twice as many units of a processor as multiplications. Whatever wraps around on the way, the result
+    /// is exact as long as the sum itself fits.
     ///
     /// # Safety
-    /// `a` must hold `N` rows of `depth` numbers, `panel` `depth · 16`, `scaling` `N` steps and sixteen of the rest;
-    /// `out` must be writable for sixteen numbers at each of `N` rows.
+    /// `a` must hold `N` rows of `depth` numbers, `panel` `depth · 16`, `scaling` `N` of each number a row and sixteen of each
+    /// number a column; `out` must be writable for sixteen numbers at each of `N` rows.
     unsafe fn integers<const N: usize>(
         a: *const i16,
         depth: usize,
@@ -76,20 +105,15 @@ impl Kernel for Plain {
         out_stride: usize,
     ) {
         let mut sums = [[0_i32; PANEL]; N];
-        for pair in 0..depth / 2 {
+        for input in 0..depth {
+            let block = input / BLOCK * BLOCK;
             for (row, sums) in sums.iter_mut().enumerate() {
                 // SAFETY: within the bounds the caller promised.
-                let (x0, x1) = unsafe {
-                    let at = a.add(row * depth + 2 * pair);
-                    (i32::from(*at), i32::from(*at.add(1)))
-                };
+                let x = unsafe { *a.add(block * N + place_in_rows(input % BLOCK, row, N)) };
                 for (column, sum) in sums.iter_mut().enumerate() {
                     // SAFETY: within the bounds the caller promised.
-                    let (w0, w1) = unsafe {
-                        let at = panel.add((pair * PANEL + column) * 2);
-                        (i32::from(*at), i32::from(*at.add(1)))
-                    };
-                    *sum += x0 * w0 + x1 * w1;
+                    let w = unsafe { *panel.add(block * PANEL + place_in_panel(input % BLOCK, column)) };
+                    *sum = sum.wrapping_add(i32::from(x) * i32::from(w));
                 }
             }
         }
@@ -156,33 +180,42 @@ impl Kernel for Avx2 {
         out_stride: usize,
     ) {
         use std::arch::x86_64::{
-            __m256i, _mm256_add_epi32, _mm256_add_ps, _mm256_broadcast_ss, _mm256_cvtepi32_ps,
-            _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_mul_ps, _mm256_set1_epi32,
-            _mm256_setzero_si256, _mm256_storeu_ps,
+            __m256i, _mm256_add_epi16, _mm256_add_epi32, _mm256_add_ps, _mm256_broadcast_ss,
+            _mm256_cvtepi32_ps, _mm256_loadu_ps, _mm256_loadu_si256, _mm256_madd_epi16, _mm256_mul_ps,
+            _mm256_set1_epi32, _mm256_setzero_si256, _mm256_storeu_ps, _mm256_sub_epi32,
         };
         // SAFETY: reads and writes stay within the bounds the caller promised; the caller runs with AVX2.
         unsafe {
             let mut sums = [[_mm256_setzero_si256(); 2]; N];
             let mut panel = panel.cast::<__m256i>();
-            let mut a = a;
-            for _ in 0..depth / 2 {
-                let low = _mm256_loadu_si256(panel);
-                let high = _mm256_loadu_si256(panel.add(1));
+            let mut a = a.cast::<i32>();
+            for _ in 0..depth / 4 {
+                let (late, early) = (
+                    [_mm256_loadu_si256(panel), _mm256_loadu_si256(panel.add(2))],
+                    [_mm256_loadu_si256(panel.add(1)), _mm256_loadu_si256(panel.add(3))],
+                );
                 for row in 0..N {
-                    let x = _mm256_set1_epi32(a.add(row * depth).cast::<i32>().read_unaligned());
-                    sums[row][0] = _mm256_add_epi32(sums[row][0], _mm256_madd_epi16(x, low));
-                    sums[row][1] = _mm256_add_epi32(sums[row][1], _mm256_madd_epi16(x, high));
+                    let x = _mm256_set1_epi32(a.add(2 * row).read_unaligned());
+                    let y = _mm256_set1_epi32(a.add(2 * row + 1).read_unaligned());
+                    for half in 0..2 {
+                        let (x, y) = (_mm256_add_epi16(x, late[half]), _mm256_add_epi16(y, early[half]));
+                        sums[row][half] = _mm256_add_epi32(sums[row][half], _mm256_madd_epi16(x, y));
+                    }
                 }
-                panel = panel.add(2);
-                a = a.add(2);
+                panel = panel.add(4);
+                a = a.add(2 * N);
             }
             for half in 0..2 {
+                let products = _mm256_loadu_si256(scaling.column_products.add(8 * half).cast());
                 let scales = _mm256_loadu_ps(scaling.scales.add(8 * half));
                 let bias = _mm256_loadu_ps(scaling.bias.add(8 * half));
                 for row in 0..N {
+                    let row_products = _mm256_set1_epi32(*scaling.row_products.add(row));
+                    let products = _mm256_add_epi32(products, row_products);
+                    let sum = _mm256_cvtepi32_ps(_mm256_sub_epi32(sums[row][half], products));
                     let factors = _mm256_mul_ps(_mm256_broadcast_ss(&*scaling.steps.add(row)), scales);
-                    let scaled = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[row][half]), factors);
-                    _mm256_storeu_ps(out.add(row * out_stride + 8 * half), _mm256_add_ps(scaled, bias));
+                    let scaled = _mm256_add_ps(_mm256_mul_ps(sum, factors), bias);
+                    _mm256_storeu_ps(out.add(row * out_stride + 8 * half), scaled);
                 }
             }
         }
@@ -263,34 +296,41 @@ impl Kernel for Simd128 {
         out_stride: usize,
     ) {
         use std::arch::wasm32::{
-            f32x4_add, f32x4_convert_i32x4, f32x4_mul, f32x4_splat, i32x4_add, i32x4_dot_i16x8, i32x4_splat,
-            v128, v128_load, v128_store,
+            f32x4_add, f32x4_convert_i32x4, f32x4_mul, f32x4_splat, i16x8_add, i32x4_add, i32x4_dot_i16x8,
+            i32x4_splat, i32x4_sub, v128, v128_load, v128_store,
         };
         // SAFETY: reads and writes stay within the bounds the caller promised.
         unsafe {
             for half in 0..2 {
                 let mut sums = [[i32x4_splat(0); 2]; N];
-                let mut panel = panel.cast::<v128>().add(2 * half);
-                let mut a = a;
-                for _ in 0..depth / 2 {
-                    let low = v128_load(panel);
-                    let high = v128_load(panel.add(1));
+                let mut panel = panel.cast::<v128>().add(4 * half);
+                let mut a = a.cast::<i32>();
+                for _ in 0..depth / 4 {
+                    let late = [v128_load(panel), v128_load(panel.add(1))];
+                    let early = [v128_load(panel.add(2)), v128_load(panel.add(3))];
                     for row in 0..N {
-                        let x = i32x4_splat(a.add(row * depth).cast::<i32>().read_unaligned());
-                        sums[row][0] = i32x4_add(sums[row][0], i32x4_dot_i16x8(x, low));
-                        sums[row][1] = i32x4_add(sums[row][1], i32x4_dot_i16x8(x, high));
+                        let x = i32x4_splat(a.add(2 * row).read_unaligned());
+                        let y = i32x4_splat(a.add(2 * row + 1).read_unaligned());
+                        for quarter in 0..2 {
+                            let product =
+                                i32x4_dot_i16x8(i16x8_add(x, late[quarter]), i16x8_add(y, early[quarter]));
+                            sums[row][quarter] = i32x4_add(sums[row][quarter], product);
+                        }
                     }
-                    panel = panel.add(4);
-                    a = a.add(2);
+                    panel = panel.add(8);
+                    a = a.add(2 * N);
                 }
                 for quarter in 0..2 {
                     let column = 8 * half + 4 * quarter;
+                    let products = v128_load(scaling.column_products.add(column).cast());
                     let scales = v128_load(scaling.scales.add(column).cast());
                     let bias = v128_load(scaling.bias.add(column).cast());
                     for row in 0..N {
+                        let row_products = i32x4_splat(*scaling.row_products.add(row));
+                        let sum = i32x4_sub(sums[row][quarter], i32x4_add(products, row_products));
                         let factors = f32x4_mul(f32x4_splat(*scaling.steps.add(row)), scales);
-                        let scaled = f32x4_mul(f32x4_convert_i32x4(sums[row][quarter]), factors);
-                        v128_store(out.add(row * out_stride + column).cast(), f32x4_add(scaled, bias));
+                        let scaled = f32x4_add(f32x4_mul(f32x4_convert_i32x4(sum), factors), bias);
+                        v128_store(out.add(row * out_stride + column).cast(), scaled);
                     }
                 }
             }

@@ -101,9 +101,9 @@ fn the_largest_sums_do_not_overflow() {
 
 #[test]
 fn every_kernel_gives_the_same_integers() {
-    use super::kernel::{Kernel, Plain, Scaling};
-    let depth = 46;
-    let a: Vec<i16> = numbers(6 * depth, 7)
+    use super::kernel::{Kernel, Plain, Scaling, place_in_panel, place_in_rows};
+    let depth = 48;
+    let a: Vec<i16> = numbers(4 * depth, 7)
         .iter()
         .map(|x| (x * 16383.0) as i16)
         .collect();
@@ -111,27 +111,35 @@ fn every_kernel_gives_the_same_integers() {
         .iter()
         .map(|x| (x * 127.0) as i16)
         .collect();
-    let (steps, scales, bias) = (numbers(6, 9), numbers(16, 10), numbers(16, 11));
+    let code = |row: usize, k: usize| i32::from(a[k / 16 * 64 + place_in_rows(k % 16, row, 4)]);
+    let weight = |column: usize, k: usize| i32::from(panel[k / 16 * 256 + place_in_panel(k % 16, column)]);
+    let products = |at: &dyn Fn(usize) -> i32| {
+        let pairs = (0..depth).filter(|k| k % 16 < 8);
+        pairs.fold(0_i32, |sum, k| sum.wrapping_add(at(k) * at(k + 8)))
+    };
+    let row_products: Vec<i32> = (0..4).map(|row| products(&|k| code(row, k))).collect();
+    let column_products: Vec<i32> = (0..16).map(|column| products(&|k| weight(column, k))).collect();
+    let (steps, scales, bias) = (numbers(4, 9), numbers(16, 10), numbers(16, 11));
     let scaling = Scaling {
+        row_products: row_products.as_ptr(),
+        column_products: column_products.as_ptr(),
         steps: steps.as_ptr(),
         scales: scales.as_ptr(),
         bias: bias.as_ptr(),
     };
-    let (mut plain, mut vector) = ([0.0_f32; 6 * 20], [0.0_f32; 6 * 20]);
+    let (mut plain, mut vector) = ([0.0_f32; 4 * 20], [0.0_f32; 4 * 20]);
     #[allow(unsafe_code)]
-    // SAFETY: six rows and sixteen columns of `depth`, outputs twenty apart; AVX2 is asked for.
+    // SAFETY: four rows and sixteen columns of `depth`, outputs twenty apart; AVX2 is asked for.
     unsafe {
-        Plain::integers::<6>(a.as_ptr(), depth, panel.as_ptr(), scaling, plain.as_mut_ptr(), 20);
+        Plain::integers::<4>(a.as_ptr(), depth, panel.as_ptr(), scaling, plain.as_mut_ptr(), 20);
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("avx2") {
             let out = vector.as_mut_ptr();
-            super::kernel::Avx2::integers::<6>(a.as_ptr(), depth, panel.as_ptr(), scaling, out, 20);
+            super::kernel::Avx2::integers::<4>(a.as_ptr(), depth, panel.as_ptr(), scaling, out, 20);
             assert_eq!(plain, vector);
         }
     }
-    let sum: i32 = (0..depth)
-        .map(|k| i32::from(a[2 * depth + k]) * i32::from(panel[(k / 2 * 16 + 5) * 2 + k % 2]))
-        .sum();
+    let sum: i32 = (0..depth).map(|k| code(2, k) * weight(5, k)).sum();
     assert_eq!(plain[2 * 20 + 5], sum as f32 * (steps[2] * scales[5]) + bias[5]);
     assert_eq!(
         plain[16..20],
