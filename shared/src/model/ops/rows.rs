@@ -177,13 +177,24 @@ vectorised! {
     pub fn softmax(values: &mut [f32], width: usize, real: usize, scale: f32) {
         for row in values.chunks_exact_mut(width) {
             let most = largest_of(&row[..real], f32::MIN, |v| v);
-            // What fills up the last lanes passes along as vanishing terms: whole lanes are quicker than a ragged end.
+            // What fills up the last lanes passes along as terms that vanish beside the largest, which is one: whole lanes are
+            // quicker than a ragged end.
             let whole = real.next_multiple_of(LANES).min(width);
             row[real..whole].fill(f32::MIN);
-            for v in &mut row[..whole] {
-                *v = exp((*v - most) * scale);
+            let mut lanes = [0.0_f32; LANES];
+            let mut chunks = row[..whole].chunks_exact_mut(LANES);
+            for chunk in &mut chunks {
+                for (lane, v) in lanes.iter_mut().zip(chunk) {
+                    *v = exp((*v - most) * scale);
+                    *lane += *v;
+                }
             }
-            let inverse = 1.0 / sum_of(&row[..real], |v| v);
+            let mut sum = lanes_sum(lanes);
+            for v in chunks.into_remainder() {
+                *v = exp((*v - most) * scale);
+                sum += *v;
+            }
+            let inverse = 1.0 / sum;
             for v in &mut row[..whole] {
                 *v *= inverse;
             }
