@@ -26,6 +26,9 @@ pub(super) struct Args {
     /// Sentences, one a line: measures speed and compares int8 with f32
     #[arg(long)]
     sentences: Option<PathBuf>,
+    /// The same on sentences taken evenly from the documents of a corpus
+    #[arg(long, conflicts_with = "sentences")]
+    corpus: Option<PathBuf>,
     /// How many of them to encode
     #[arg(long, default_value_t = 400)]
     count: usize,
@@ -73,14 +76,23 @@ struct Pass {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
-    if args.lsa.is_none() && args.sentences.is_none() && args.labelled.is_none() {
-        return Err(WrongInput("give at least one of --sentences, --labelled and --lsa".into()).into());
+    if args.lsa.is_none() && args.sentences.is_none() && args.corpus.is_none() && args.labelled.is_none() {
+        let fault = "give at least one of --sentences, --corpus, --labelled and --lsa";
+        return Err(WrongInput(fault.into()).into());
     }
     if let Some(corpus) = &args.lsa {
         lsa::report(corpus, args.lsa_dims)?;
     }
-    if let Some(sentences) = &args.sentences {
-        speed(args, sentences)?;
+    if let Some(file) = &args.sentences {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| WrongInput(format!("{}: {error}", file.display())))?;
+        let sentences = text.lines().filter(|line| !line.trim().is_empty());
+        speed(args, &sentences.map(str::to_owned).collect::<Vec<_>>())?;
+    } else if let Some(corpus) = &args.corpus {
+        speed(
+            args,
+            &quality::sentences_of(corpus, args.count.max(args.compare))?,
+        )?;
     }
     if let Some(corpus) = &args.labelled {
         keeps(args, corpus)?;
@@ -118,12 +130,10 @@ fn keeps(args: &Args, corpus: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn speed(args: &Args, sentences: &Path) -> anyhow::Result<()> {
+fn speed(args: &Args, sentences: &[String]) -> anyhow::Result<()> {
     let directory = args.model.clone().unwrap_or_else(|| place_of("minilm"));
-    let text = std::fs::read_to_string(sentences)
-        .map_err(|error| WrongInput(format!("{}: {error}", sentences.display())))?;
-    let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let sample = &all[..args.count.min(all.len())];
+    let all: Vec<&str> = sentences.iter().map(String::as_str).collect();
+    let sample = &quality::evenly(&all, args.count)[..];
     let int8 = NativeBert::open(&directory, Precision::Int8)?;
     let f32 = NativeBert::open(&directory, Precision::F32)?;
     let tokens = int8.encoder().tokenise(sample);
@@ -199,7 +209,7 @@ fn speed(args: &Args, sentences: &Path) -> anyhow::Result<()> {
         );
     }
     report_static(sample)?;
-    compare(&int8, &f32, &all[..args.compare.min(all.len())])
+    compare(&int8, &f32, &quality::evenly(&all, args.compare))
 }
 
 /// Our encoder on the current pool.

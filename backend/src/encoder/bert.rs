@@ -426,7 +426,7 @@ fn fingerprint(weights: &BertWeights, encoder: &BertEncoder, precision: Precisio
         hash.update(SAMPLES.as_bytes());
     }
     format!(
-        "bert 1 {precision:?} window {} {:x}",
+        "bert 2 {precision:?} window {} {:x}",
         encoder.window(),
         hash.finalize()
     )

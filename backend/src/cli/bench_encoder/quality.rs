@@ -107,6 +107,33 @@ fn votes(asking: usize, documents: &[Document], vectors: &[Vec<f32>]) -> [f64; 2
     [right(1), right(5)]
 }
 
+/// About `most` sentences of a corpus, taken evenly from beginning to end.
+pub(super) fn sentences_of(corpus: &Path, most: usize) -> anyhow::Result<Vec<String>> {
+    let parts = for_each_document(
+        &mut CorpusSource::detect(corpus)?.open()?,
+        available_threads(),
+        Vec::new,
+        |found, place, document| {
+            let spans = sentences(&document.text, Language::English);
+            let own = spans.iter().map(|span| &document.text[span.start..span.end]);
+            let own = own.filter(|sentence| !sentence.trim().is_empty());
+            found.push((place, own.map(str::to_owned).collect::<Vec<_>>()));
+        },
+    )?;
+    let mut documents: Vec<_> = parts.into_iter().flatten().collect();
+    documents.sort_unstable_by_key(|(place, _)| *place);
+    let all: Vec<String> = documents.into_iter().flat_map(|(_, own)| own).collect();
+    Ok(evenly(&all, most))
+}
+
+/// `most` of these, at equal distances.
+pub(super) fn evenly<T: Clone>(all: &[T], most: usize) -> Vec<T> {
+    let count = most.min(all.len());
+    (0..count)
+        .map(|index| all[index * all.len() / count].clone())
+        .collect()
+}
+
 /// Sentences of a whole corpus, and how many of them are different.
 pub(super) fn repetition(corpus: &Path) -> anyhow::Result<(u64, u64)> {
     let parts = for_each_document(

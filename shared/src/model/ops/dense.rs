@@ -1,7 +1,7 @@
 //! Linear layers and small products in single precision.
 #![allow(unsafe_code)] // calls the tiles of `kernel`, after asserting every length
 
-use super::kernel::{Kernel, PANEL, TILE, with_kernel};
+use super::kernel::{Kernel, PANEL, TILE, landing, settle, with_kernel};
 use super::{ShapeError, check_layer};
 
 /// A matrix laid out for the tiles: panels of sixteen columns, each `depth × 16`.
@@ -13,67 +13,89 @@ pub struct PackedColumns {
 }
 
 impl PackedColumns {
-    /// Packs B (depth × columns), reading entry (k, column) from `at`.
-    pub fn pack(&mut self, depth: usize, columns: usize, at: impl Fn(usize, usize) -> f32) {
-        self.depth = depth;
-        self.columns = columns;
-        self.panels.clear();
-        self.panels.resize(columns.div_ceil(PANEL) * PANEL * depth, 0.0);
-        for (index, panel) in self.panels.chunks_exact_mut((depth * PANEL).max(1)).enumerate() {
-            let first = index * PANEL;
-            let width = PANEL.min(columns - first);
-            for (k, row) in panel.chunks_exact_mut(PANEL).enumerate() {
-                for (offset, slot) in row[..width].iter_mut().enumerate() {
-                    *slot = at(k, first + offset);
+    /// Packs B from its rows, of which the first `columns` numbers count.
+    pub fn pack_rows<'a>(&mut self, columns: usize, rows: impl ExactSizeIterator<Item = &'a [f32]>) {
+        let depth = rows.len();
+        self.clear(depth, columns);
+        for (k, row) in rows.enumerate() {
+            let panels = self.panels.chunks_exact_mut(depth * PANEL);
+            for (panel, part) in panels.zip(row[..columns].chunks(PANEL)) {
+                let slot = &mut panel[k * PANEL..(k + 1) * PANEL];
+                match <&[f32; PANEL]>::try_from(part) {
+                    Ok(part) => slot.copy_from_slice(part),
+                    Err(_) => slot[..part.len()].copy_from_slice(part),
                 }
             }
         }
     }
 
-    /// out (rows × columns, `out_stride` apart) = A (rows × depth, `a_stride` apart) · B + `bias`.
-    ///
-    /// Unfused: the same bits on every machine. Fused: faster where there is FMA.
-    fn product<const FUSED: bool>(
-        &self,
-        a: &[f32],
+    /// Packs B from its columns, of which the first `depth` numbers count.
+    pub fn pack_transposed<'a>(&mut self, depth: usize, columns: impl ExactSizeIterator<Item = &'a [f32]>) {
+        self.clear(depth, columns.len());
+        for (column, numbers) in columns.enumerate() {
+            let panel = &mut self.panels[column / PANEL * depth * PANEL..][..depth * PANEL];
+            for (slot, &number) in panel.chunks_exact_mut(PANEL).zip(&numbers[..depth]) {
+                slot[column % PANEL] = number;
+            }
+        }
+    }
+
+    /// Zeros of a new size.
+    fn clear(&mut self, depth: usize, columns: usize) {
+        self.depth = depth;
+        self.columns = columns;
+        self.panels.clear();
+        self.panels.resize(Self::padded(columns) * depth, 0.0);
+    }
+
+    /// The width of whole panels that hold so many columns.
+    pub fn padded(columns: usize) -> usize {
+        columns.next_multiple_of(PANEL)
+    }
+
+    /// A · B (rows × columns, `out_stride` apart) without fused multiply-adds, for attention: the same bits on every machine.
+    pub fn times(&self, a: &[f32], a_stride: usize, rows: usize, out: &mut [f32], out_stride: usize) {
+        let task = &mut self.task(a, a_stride, rows, out, out_stride);
+        with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, false, false>(); });
+    }
+
+    /// [`Self::times`] where `out` has room for [whole panels](Self::padded): the columns that B has not become zero.
+    pub fn times_padded(&self, a: &[f32], a_stride: usize, rows: usize, out: &mut [f32], out_stride: usize) {
+        let width = Self::padded(self.columns);
+        assert!(
+            rows == 0 || out.len() >= (rows - 1) * out_stride + width,
+            "whole panels"
+        );
+        let task = &mut self.task(a, a_stride, rows, out, out_stride);
+        task.width = width;
+        with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, false, false>(); });
+    }
+
+    fn task<'a>(
+        &'a self,
+        a: &'a [f32],
         a_stride: usize,
         rows: usize,
-        out: &mut [f32],
+        out: &'a mut [f32],
         out_stride: usize,
-        bias: &[f32],
-    ) {
-        if rows == 0 || self.columns == 0 {
-            return;
+    ) -> Task<'a> {
+        if rows > 0 {
+            assert!(a.len() >= (rows - 1) * a_stride + self.depth, "rows of A");
+            assert!(
+                out.len() >= (rows - 1) * out_stride + self.columns,
+                "rows of the product"
+            );
         }
-        assert!(a.len() >= (rows - 1) * a_stride + self.depth, "rows of A");
-        assert!(
-            out.len() >= (rows - 1) * out_stride + self.columns,
-            "rows of the product"
-        );
-        assert!(
-            bias.is_empty() || bias.len() == self.columns,
-            "a bias a column, or none"
-        );
-        let mut task = Task {
+        Task {
             b: self,
             a,
             a_stride,
             rows,
             out,
             out_stride,
-            bias,
-        };
-        let task = &mut task;
-        if FUSED {
-            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, true>(); });
-        } else {
-            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, false>(); });
+            width: self.columns,
+            bias: &[],
         }
-    }
-
-    /// A · B without fused multiply-adds, for attention.
-    pub fn times(&self, a: &[f32], a_stride: usize, rows: usize, out: &mut [f32], out_stride: usize) {
-        self.product::<false>(a, a_stride, rows, out, out_stride, &[]);
     }
 }
 
@@ -84,49 +106,66 @@ struct Task<'a> {
     rows: usize,
     out: &'a mut [f32],
     out_stride: usize,
+    /// Columns to write.
+    width: usize,
+    /// One a column, whole panels of them; or empty.
     bias: &'a [f32],
 }
 
 impl Task<'_> {
+    /// Unfused: the same bits on every machine. Fused: faster where there is FMA.
     #[inline(always)]
-    fn run<K: Kernel, const FUSED: bool>(&mut self) {
+    fn run<K: Kernel, const FUSED: bool, const GELU: bool>(&mut self) {
         for panel in 0..self.b.columns.div_ceil(PANEL) {
             let mut row = 0;
             while row + TILE <= self.rows {
-                self.tile::<K, TILE, FUSED>(panel, row);
+                self.tile::<K, TILE, FUSED, GELU>(panel, row);
                 row += TILE;
             }
             match self.rows - row {
-                1 => self.tile::<K, 1, FUSED>(panel, row),
-                2 => self.tile::<K, 2, FUSED>(panel, row),
-                3 => self.tile::<K, 3, FUSED>(panel, row),
-                4 => self.tile::<K, 4, FUSED>(panel, row),
-                5 => self.tile::<K, 5, FUSED>(panel, row),
+                1 => self.tile::<K, 1, FUSED, GELU>(panel, row),
+                2 => self.tile::<K, 2, FUSED, GELU>(panel, row),
+                3 => self.tile::<K, 3, FUSED, GELU>(panel, row),
+                4 => self.tile::<K, 4, FUSED, GELU>(panel, row),
+                5 => self.tile::<K, 5, FUSED, GELU>(panel, row),
                 _ => (),
             }
         }
     }
 
     #[inline(always)]
-    fn tile<K: Kernel, const N: usize, const FUSED: bool>(&mut self, panel: usize, row: usize) {
+    fn tile<K: Kernel, const N: usize, const FUSED: bool, const GELU: bool>(
+        &mut self,
+        panel: usize,
+        row: usize,
+    ) {
         let depth = self.b.depth;
-        let columns = &self.b.panels[panel * depth * PANEL..(panel + 1) * depth * PANEL];
-        let rows = &self.a[row * self.a_stride..(row + N - 1) * self.a_stride + depth];
-        // SAFETY: `rows` ends where the last of N rows does; `columns` holds depth · 16 numbers.
-        let sums = unsafe { K::floats::<N, FUSED>(rows.as_ptr(), self.a_stride, depth, columns.as_ptr()) };
         let first = panel * PANEL;
-        let width = PANEL.min(self.b.columns - first);
-        for (offset, sums) in sums.iter().enumerate() {
-            let at = (row + offset) * self.out_stride + first;
-            let out = &mut self.out[at..at + width];
-            if self.bias.is_empty() {
-                out.copy_from_slice(&sums[..width]);
-            } else {
-                for ((y, sum), b) in out.iter_mut().zip(sums).zip(&self.bias[first..]) {
-                    *y = sum + b;
-                }
-            }
+        let columns = &self.b.panels[first * depth..(first + PANEL) * depth];
+        let rows = &self.a[row * self.a_stride..(row + N - 1) * self.a_stride + depth];
+        let bias = if self.bias.is_empty() {
+            std::ptr::null()
+        } else {
+            self.bias[first..first + PANEL].as_ptr()
+        };
+        let out = &mut self.out[row * self.out_stride + first..];
+        let width = PANEL.min(self.width - first);
+        let mut spare = [[0.0_f32; PANEL]; N];
+        let (at, stride) = landing(out, self.out_stride, width, &mut spare);
+        // SAFETY: `rows` ends where the last of N rows does; `columns` holds depth · 16 numbers, the bias sixteen, and
+        // `landing` gives room for N rows.
+        unsafe {
+            K::floats::<N, FUSED>(
+                rows.as_ptr(),
+                self.a_stride,
+                depth,
+                columns.as_ptr(),
+                bias,
+                at,
+                stride,
+            );
         }
+        settle::<N, GELU>(out, self.out_stride, width, &mut spare);
     }
 }
 
@@ -134,6 +173,7 @@ impl Task<'_> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DenseLinear {
     weights: PackedColumns,
+    /// Filled up to whole panels.
     bias: Vec<f32>,
 }
 
@@ -145,18 +185,18 @@ impl DenseLinear {
             return Err(ShapeError::NotFinite { output: at / inputs });
         }
         let mut packed = PackedColumns::default();
-        packed.pack(inputs, bias.len(), |input, output| {
-            weights[output * inputs + input]
-        });
+        packed.pack_transposed(inputs, weights.chunks_exact(inputs));
+        let mut bias = bias.to_vec();
+        bias.resize(PackedColumns::padded(bias.len()), 0.0);
         Ok(Self {
             weights: packed,
-            bias: bias.to_vec(),
+            bias,
         })
     }
 
     /// Width of y.
     pub fn outputs(&self) -> usize {
-        self.bias.len()
+        self.weights.columns
     }
 
     /// Width of x.
@@ -166,10 +206,20 @@ impl DenseLinear {
 
     /// `out` (rows × outputs) = x Wᵀ + b.
     pub fn apply(&self, x: &[f32], out: &mut [f32]) {
+        self.apply_then::<false>(x, out);
+    }
+
+    /// [`Self::apply`], through GELU if asked.
+    pub(super) fn apply_then<const GELU: bool>(&self, x: &[f32], out: &mut [f32]) {
         let (inputs, outputs) = (self.inputs(), self.outputs());
         let rows = x.len() / inputs;
         assert_eq!(out.len(), rows * outputs, "one output row a row");
-        self.weights
-            .product::<true>(x, inputs, rows, out, outputs, &self.bias);
+        let task = &mut self.weights.task(x, inputs, rows, out, outputs);
+        task.bias = &self.bias;
+        if GELU {
+            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, true, true>(); });
+        } else {
+            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, true, false>(); });
+        }
     }
 }

@@ -8,8 +8,10 @@
 //! 8-bit one with its saturation to work around. And c_j moves an input's share of the range between activations and weights.
 #![allow(unsafe_code)] // calls the tiles of `kernel`, after asserting every length
 
-use super::kernel::{Kernel, PANEL, TILE, with_kernel};
-use super::rows::{ROUNDER, largest_of, vectorised};
+use super::kernel::{
+    BLOCK, HALF, INTEGER_TILE, Kernel, PANEL, Scaling, landing, place_in_panel, settle, with_kernel,
+};
+use super::rows::{ROUNDER, largest_product, vectorised};
 use super::{ShapeError, check_layer};
 
 /// Widest input whose sums cannot overflow with activations of at least eleven bits.
@@ -22,8 +24,11 @@ const WEIGHT_LEVELS: f32 = 127.0;
 pub struct Int8Linear {
     inputs: usize,
     outputs: usize,
-    /// Panels of sixteen outputs; in a panel, pairs of inputs side by side for each output.
+    /// Panels of sixteen outputs, in the order of [`Kernel::integers`].
     packed: Vec<i8>,
+    /// What the tiles subtract again, one an output: Σ w_j · w_{j+8} over its blocks.
+    products: Vec<i32>,
+    /// Filled up to whole panels, like the products and the bias.
     scales: Vec<f32>,
     bias: Vec<f32>,
     /// 1/c_j.
@@ -33,8 +38,10 @@ pub struct Int8Linear {
 /// Rows of activations as integers.
 #[derive(Clone, Debug, Default)]
 pub struct QuantisedRows {
-    /// Six rows at a time (the last time fewer), interleaved by pairs of inputs.
+    /// Four rows at a time (the last time fewer), interleaved by blocks of inputs; what a row lacks is zero.
     codes: Vec<i16>,
+    /// What the tiles subtract again, one a row: Σ a_j · a_{j+8} over its blocks, wrapped around.
+    products: Vec<i32>,
     /// t of each row.
     steps: Vec<f32>,
 }
@@ -81,21 +88,33 @@ impl Int8Linear {
         if let Some(output) = (0..outputs).find(|&o| !(scales[o].is_finite() && bias[o].is_finite())) {
             return Err(ShapeError::NotFinite { output });
         }
-        let depth = inputs.next_multiple_of(2);
+        let depth = inputs.next_multiple_of(BLOCK);
         let mut packed = vec![0_i8; outputs.div_ceil(PANEL) * PANEL * depth];
-        for (output, row) in codes.chunks_exact(inputs).enumerate() {
-            let panel = &mut packed[output / PANEL * PANEL * depth..];
-            for (input, &code) in row.iter().enumerate() {
-                // −128 would break the promise that sums fit; no rounding of ours makes it.
-                panel[(input / 2 * PANEL + output % PANEL) * 2 + input % 2] = code.max(-127);
+        let mut products = vec![0_i32; outputs.next_multiple_of(PANEL)];
+        for ((output, row), product) in codes.chunks_exact(inputs).enumerate().zip(&mut products) {
+            // −128 would break the promise that sums fit; no rounding of ours makes it.
+            let mut whole: Vec<i8> = row.iter().map(|&code| code.max(-127)).collect();
+            whole.resize(depth, 0);
+            for (input, &code) in whole.iter().enumerate() {
+                packed[place_of(depth, input, output)] = code;
             }
+            *product = whole
+                .chunks_exact(BLOCK)
+                .flat_map(|block| block[..HALF].iter().zip(&block[HALF..]))
+                .map(|(&early, &late)| i32::from(early) * i32::from(late))
+                .sum();
         }
+        let whole = |mut numbers: Vec<f32>| {
+            numbers.resize(outputs.next_multiple_of(PANEL), 0.0);
+            numbers
+        };
         Ok(Self {
             inputs,
             outputs,
             packed,
-            scales,
-            bias,
+            products,
+            scales: whole(scales),
+            bias: whole(bias),
             shrink,
         })
     }
@@ -105,22 +124,19 @@ impl Int8Linear {
         let depth = self.depth();
         let mut codes = Vec::with_capacity(self.outputs * self.inputs);
         for output in 0..self.outputs {
-            let panel = &self.packed[output / PANEL * PANEL * depth..];
-            codes.extend(
-                (0..self.inputs).map(|input| panel[(input / 2 * PANEL + output % PANEL) * 2 + input % 2]),
-            );
+            codes.extend((0..self.inputs).map(|input| self.packed[place_of(depth, input, output)]));
         }
         codes
     }
 
     /// s_o.
     pub fn scales(&self) -> &[f32] {
-        &self.scales
+        &self.scales[..self.outputs]
     }
 
     /// b_o.
     pub fn bias(&self) -> &[f32] {
-        &self.bias
+        &self.bias[..self.outputs]
     }
 
     /// 1/c_j.
@@ -139,120 +155,152 @@ impl Int8Linear {
     }
 
     fn depth(&self) -> usize {
-        self.inputs.next_multiple_of(2)
+        self.inputs.next_multiple_of(BLOCK)
     }
 
     /// Largest activation code: `inputs` products of it with 127 stay below 2³¹.
     pub fn levels(&self) -> f32 {
-        (i32::MAX as usize / (127 * self.depth())).min(16383) as f32
+        (i32::MAX as usize / (127 * self.inputs.next_multiple_of(2))).min(16383) as f32
     }
 
     /// Rounds rows of activations for this layer.
     pub fn quantise(&self, x: &[f32], into: &mut QuantisedRows) {
         let rows = x.len() / self.inputs;
         into.codes.resize(rows * self.depth(), 0);
+        into.products.resize(rows, 0);
         into.steps.resize(rows, 0.0);
-        quantise_rows(
-            x,
-            &self.shrink,
-            self.levels(),
-            self.depth(),
-            &mut into.codes,
-            &mut into.steps,
-        );
+        quantise_rows(x, &self.shrink, self.levels(), into);
     }
 
-    /// `out` (rows × outputs) from rounded rows. `panel` is a buffer.
-    pub fn apply(&self, x: &QuantisedRows, out: &mut [f32], panel: &mut Vec<i16>) {
+    /// `out` (rows × outputs) from rounded rows, through GELU if asked. `panel` is a buffer.
+    pub(super) fn apply<const GELU: bool>(&self, x: &QuantisedRows, out: &mut [f32], panel: &mut Vec<i16>) {
         let rows = x.steps.len();
         let depth = self.depth();
         assert_eq!(x.codes.len(), rows * depth, "rows rounded for this layer");
         assert_eq!(out.len(), rows * self.outputs, "one output row a row");
         panel.resize(depth * PANEL, 0);
-        let (codes, steps) = (&x.codes[..], &x.steps[..]);
-        let layer = self;
-        with_kernel!(K, fn(layer: &Int8Linear, codes: &[i16], steps: &[f32], out: &mut [f32], panel: &mut [i16]) {
-            let depth = layer.depth();
-            for (index, packed) in layer.packed.chunks_exact(depth * PANEL).enumerate() {
-                for (wide, &code) in panel.iter_mut().zip(packed) {
-                    *wide = i16::from(code);
-                }
-                let first = index * PANEL;
-                let width = PANEL.min(layer.outputs - first);
-                let mut row = 0;
-                while row + TILE <= steps.len() {
-                    finish::<K, TILE>(layer, codes, steps, out, panel, row, first, width);
-                    row += TILE;
-                }
-                match steps.len() - row {
-                    1 => finish::<K, 1>(layer, codes, steps, out, panel, row, first, width),
-                    2 => finish::<K, 2>(layer, codes, steps, out, panel, row, first, width),
-                    3 => finish::<K, 3>(layer, codes, steps, out, panel, row, first, width),
-                    4 => finish::<K, 4>(layer, codes, steps, out, panel, row, first, width),
-                    5 => finish::<K, 5>(layer, codes, steps, out, panel, row, first, width),
-                    _ => (),
-                }
-            }
-        });
-        // The macro's arms take their arguments by these names.
-        let _ = (layer, codes, steps);
+        let mut task = Task {
+            layer: self,
+            x,
+            out,
+            panel,
+        };
+        let task = &mut task;
+        if GELU {
+            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, true>(); });
+        } else {
+            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, false>(); });
+        }
     }
 }
 
-/// One tile: integer sums, then scales and bias.
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-fn finish<K: Kernel, const N: usize>(
-    layer: &Int8Linear,
-    codes: &[i16],
-    steps: &[f32],
-    out: &mut [f32],
-    panel: &[i16],
-    row: usize,
-    first: usize,
-    width: usize,
-) {
-    let depth = layer.depth();
-    let rows = &codes[row * depth..(row + N) * depth];
-    assert!(panel.len() >= depth * PANEL);
-    // SAFETY: `rows` holds N rows of `depth`, the panel depth · 16 numbers.
-    let sums = unsafe { K::integers::<N>(rows.as_ptr(), depth, panel.as_ptr()) };
-    let scales = &layer.scales[first..first + width];
-    let bias = &layer.bias[first..first + width];
-    for (offset, sums) in sums.iter().enumerate() {
-        let step = steps[row + offset];
-        let at = (row + offset) * layer.outputs + first;
-        let out = &mut out[at..at + width];
-        for (((y, &sum), &scale), &b) in out.iter_mut().zip(sums).zip(scales).zip(bias) {
-            *y = sum as f32 * (step * scale) + b;
+struct Task<'a> {
+    layer: &'a Int8Linear,
+    x: &'a QuantisedRows,
+    out: &'a mut [f32],
+    /// Sixteen outputs' weights as the tiles read them.
+    panel: &'a mut [i16],
+}
+
+impl Task<'_> {
+    #[inline(always)]
+    fn run<K: Kernel, const GELU: bool>(&mut self) {
+        let rows = self.x.steps.len();
+        let size = self.layer.depth() * PANEL;
+        // The next panel comes from far away: each tile sends for a part of it.
+        let part = size.div_ceil((rows / INTEGER_TILE).max(1)).next_multiple_of(64);
+        let panels = self.layer.packed.chunks_exact(size);
+        let next = panels.clone().skip(1).chain(std::iter::once(&[][..]));
+        for (index, (packed, next)) in panels.zip(next).enumerate() {
+            for (wide, &code) in self.panel.iter_mut().zip(packed) {
+                *wide = i16::from(code);
+            }
+            let mut parts = next.chunks(part);
+            let mut row = 0;
+            while row + INTEGER_TILE <= rows {
+                K::fetch(parts.next().unwrap_or_default());
+                self.tile::<K, INTEGER_TILE, GELU>(index, row);
+                row += INTEGER_TILE;
+            }
+            match rows - row {
+                1 => self.tile::<K, 1, GELU>(index, row),
+                2 => self.tile::<K, 2, GELU>(index, row),
+                3 => self.tile::<K, 3, GELU>(index, row),
+                _ => (),
+            }
         }
     }
+
+    #[inline(always)]
+    fn tile<K: Kernel, const N: usize, const GELU: bool>(&mut self, index: usize, row: usize) {
+        let (depth, outputs) = (self.layer.depth(), self.layer.outputs);
+        let first = index * PANEL;
+        let codes = &self.x.codes[row * depth..(row + N) * depth];
+        let scaling = Scaling {
+            row_products: self.x.products[row..row + N].as_ptr(),
+            column_products: self.layer.products[first..first + PANEL].as_ptr(),
+            steps: self.x.steps[row..row + N].as_ptr(),
+            scales: self.layer.scales[first..first + PANEL].as_ptr(),
+            bias: self.layer.bias[first..first + PANEL].as_ptr(),
+        };
+        assert!(self.panel.len() >= depth * PANEL);
+        let out = &mut self.out[row * outputs + first..];
+        let width = PANEL.min(outputs - first);
+        let mut spare = [[0.0_f32; PANEL]; N];
+        let (at, stride) = landing(out, outputs, width, &mut spare);
+        // SAFETY: `codes` holds N rows of `depth`, the panel depth · 16 numbers, the slices of `scaling` were cut to
+        // size, and `landing` gives room for N rows.
+        unsafe { K::integers::<N>(codes.as_ptr(), depth, self.panel.as_ptr(), scaling, at, stride) };
+        settle::<N, GELU>(out, outputs, width, &mut spare);
+    }
+}
+
+/// Where a weight lies among panels of `depth`.
+fn place_of(depth: usize, input: usize, output: usize) -> usize {
+    let block = output / PANEL * depth + input / BLOCK * BLOCK;
+    block * PANEL + place_in_panel(input % BLOCK, output % PANEL)
 }
 
 vectorised! {
-    fn quantise_rows(x: &[f32], shrink: &[f32], levels: f32, depth: usize, codes: &mut [i16], steps: &mut [f32]) {
+    fn quantise_rows(x: &[f32], shrink: &[f32], levels: f32, into: &mut QuantisedRows) {
         let inputs = shrink.len();
-        let mut scaled = [0.0_f32; WIDEST];
-        let mut pairs = [0_i16; WIDEST];
-        let (scaled, pairs) = (&mut scaled[..inputs], &mut pairs[..depth]);
-        let tiles = x.chunks(TILE * inputs).zip(codes.chunks_mut(TILE * depth)).zip(steps.chunks_mut(TILE));
-        for ((x, codes), steps) in tiles {
+        let depth = inputs.next_multiple_of(BLOCK);
+        let tiles = x.chunks(INTEGER_TILE * inputs).zip(into.codes.chunks_mut(INTEGER_TILE * depth));
+        let numbers = into.steps.chunks_mut(INTEGER_TILE).zip(into.products.chunks_mut(INTEGER_TILE));
+        for ((x, codes), (steps, products)) in tiles.zip(numbers) {
             let rows = steps.len();
-            for (row, (x, step)) in x.chunks_exact(inputs).zip(steps).enumerate() {
-                for ((y, x), s) in scaled.iter_mut().zip(x).zip(shrink) {
-                    *y = *x * *s;
-                }
-                let most = largest_of(scaled, 0.0, f32::abs);
+            for (row, ((x, step), sum)) in x.chunks_exact(inputs).zip(steps).zip(products).enumerate() {
+                let most = largest_product(x, shrink);
                 let inverse = if most > 0.0 { levels / most } else { 0.0 };
                 *step = most / levels;
-                for (code, y) in pairs.iter_mut().zip(scaled.iter()) {
-                    *code = (*y * inverse + ROUNDER).to_bits() as i16;
+                let mut sums = [0_i32; HALF];
+                let blocks = codes.chunks_exact_mut(BLOCK * rows);
+                let (x, shrink) = (x.chunks(BLOCK), shrink.chunks(BLOCK));
+                for ((codes, x), shrink) in blocks.zip(x).zip(shrink) {
+                    let mut block = [0_i16; BLOCK];
+                    match (<&[f32; BLOCK]>::try_from(x), <&[f32; BLOCK]>::try_from(shrink)) {
+                        (Ok(x), Ok(shrink)) => round(&mut block, x, shrink, inverse),
+                        _ => round(&mut block, x, shrink, inverse),
+                    }
+                    let (early, late) = block.split_at(HALF);
+                    for ((sum, &early), &late) in sums.iter_mut().zip(early).zip(late) {
+                        *sum = sum.wrapping_add(i32::from(early) * i32::from(late));
+                    }
+                    let pairs = early.chunks_exact(2).zip(late.chunks_exact(2));
+                    for ((early, late), codes) in pairs.zip(codes.chunks_exact_mut(4 * rows)) {
+                        codes[4 * row..4 * row + 4].copy_from_slice(&[early[0], early[1], late[0], late[1]]);
+                    }
                 }
-                for (pair, from) in pairs.chunks_exact(2).enumerate() {
-                    let at = (pair * rows + row) * 2;
-                    codes[at..at + 2].copy_from_slice(from);
-                }
+                *sum = sums.into_iter().fold(0, i32::wrapping_add);
             }
         }
+    }
+}
+
+/// round(x · shrink · inverse).
+#[inline(always)]
+fn round(codes: &mut [i16; BLOCK], x: &[f32], shrink: &[f32], inverse: f32) {
+    for ((code, x), s) in codes.iter_mut().zip(x).zip(shrink) {
+        *code = (*x * *s * inverse + ROUNDER).to_bits() as i16;
     }
 }

@@ -83,11 +83,20 @@ impl Linear {
 
     /// `out` (rows × outputs) = x (rows × inputs) Wᵀ + b.
     pub fn apply(&self, x: &[f32], out: &mut [f32], scratch: &mut LinearScratch) {
+        self.apply_then::<false>(x, out, scratch);
+    }
+
+    /// `out` = GELU(x Wᵀ + b), each tile while it is at hand.
+    pub fn apply_gelu(&self, x: &[f32], out: &mut [f32], scratch: &mut LinearScratch) {
+        self.apply_then::<true>(x, out, scratch);
+    }
+
+    fn apply_then<const GELU: bool>(&self, x: &[f32], out: &mut [f32], scratch: &mut LinearScratch) {
         match self {
-            Self::F32(layer) => layer.apply(x, out),
+            Self::F32(layer) => layer.apply_then::<GELU>(x, out),
             Self::Int8(layer) => {
                 layer.quantise(x, &mut scratch.quantised);
-                layer.apply(&scratch.quantised, out, &mut scratch.panel);
+                layer.apply::<GELU>(&scratch.quantised, out, &mut scratch.panel);
             }
         }
     }

@@ -12,7 +12,7 @@ mod tests;
 pub use sentences::{BertEncoder, Tokens};
 
 use super::{TableError, VectorTable};
-use crate::model::ops::rows::{add_layer_norm, gelu, softmax};
+use crate::model::ops::rows::{add_layer_norm, softmax};
 use crate::model::ops::{DenseLinear, Linear, LinearScratch, PackedColumns, ShapeError};
 
 /// Why a model cannot be built from the given weights.
@@ -302,8 +302,7 @@ impl Bert {
             add_layer_norm(x, y, &norm.gamma, &norm.beta, self.shape.epsilon);
 
             watch(index, Site::Inner, x);
-            layer.inner.apply(x, hidden, linear);
-            gelu(hidden);
+            layer.inner.apply_gelu(x, hidden, linear);
             watch(index, Site::Outer, hidden);
             layer.outer.apply(hidden, y, linear);
             add_layer_norm(
@@ -330,8 +329,7 @@ impl Bert {
         let width = self.shape.width;
         let head_width = width / self.shape.heads;
         let stride = 3 * width;
-        // Whole vectors a row: the ragged end of a softmax is slow.
-        let padded = length.next_multiple_of(8);
+        let padded = PackedColumns::padded(length);
         scores.resize(length * padded, 0.0);
         let rows = &qkv[start * stride..(start + length) * stride];
         for head in 0..self.shape.heads {
@@ -340,12 +338,10 @@ impl Bert {
                 width + head * head_width,
                 2 * width + head * head_width,
             );
-            packed.pack(head_width, length, |k, token| rows[token * stride + key + k]);
-            packed.times(&rows[query..], stride, length, scores, padded);
+            packed.pack_transposed(head_width, rows[key..].chunks(stride));
+            packed.times_padded(&rows[query..], stride, length, scores, padded);
             softmax(scores, padded, length, 1.0 / (head_width as f32).sqrt());
-            packed.pack(length, head_width, |token, column| {
-                rows[token * stride + value + column]
-            });
+            packed.pack_rows(head_width, rows[value..].chunks(stride));
             packed.times(
                 scores,
                 padded,
