@@ -142,19 +142,9 @@ impl<'t> Explainer<'t> {
                 }
             }
         }
-        let weights = weights.into_iter().enumerate();
-        let mut found: Vec<VertexEvidence> = weights
-            .filter(|(_, weight)| *weight != 0.0)
-            .map(|(vertex, weight)| VertexEvidence { vertex, weight })
-            .collect();
-        found.sort_by(|a, b| {
-            b.weight
-                .abs()
-                .total_cmp(&a.weight.abs())
-                .then(a.vertex.cmp(&b.vertex))
-        });
-        found.truncate(LISTED_VERTICES);
-        found.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.vertex.cmp(&b.vertex)));
+        let found =
+            strongest(weights, LISTED_VERTICES).map(|(vertex, weight)| VertexEvidence { vertex, weight });
+        let found: Vec<VertexEvidence> = found.collect();
         self.by_cluster.push((cluster, found.clone()));
         found
     }
@@ -199,7 +189,7 @@ fn standing(prepared: &Prepared) -> Vec<Vec<(usize, f32)>> {
 
 /// A word and the same word in the lead are one to whoever reads the text.
 fn join_leads(shares: &mut Vec<Share<'_>>) {
-    shares.sort_by(|a, b| a.text.cmp(b.text).then(b.spans.len().cmp(&a.spans.len())));
+    shares.sort_unstable_by(|a, b| a.text.cmp(b.text).then(b.spans.len().cmp(&a.spans.len())));
     shares.dedup_by(|lead, word| {
         let same = lead.text == word.text;
         if same {
@@ -211,7 +201,7 @@ fn join_leads(shares: &mut Vec<Share<'_>>) {
 
 /// The strongest words, and the sum of the others.
 fn listed(mut shares: Vec<Share<'_>>) -> (Vec<WordEvidence>, f32) {
-    shares.sort_by(|a, b| {
+    shares.sort_unstable_by(|a, b| {
         b.weight
             .abs()
             .total_cmp(&a.weight.abs())
@@ -219,7 +209,7 @@ fn listed(mut shares: Vec<Share<'_>>) -> (Vec<WordEvidence>, f32) {
     });
     let others = shares.iter().skip(LISTED_WORDS).map(|share| share.weight).sum();
     shares.truncate(LISTED_WORDS);
-    shares.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.text.cmp(b.text)));
+    shares.sort_unstable_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.text.cmp(b.text)));
     let words = shares.iter().map(|share| WordEvidence {
         text: share.text.to_owned(),
         spans: share.spans.iter().map(|span| [span.start, span.end]).collect(),
@@ -242,17 +232,18 @@ fn by_sentence(graph: Option<&KeyGraph>, words: &[Share<'_>]) -> Vec<SentenceEvi
             }
         }
     }
-    let mut found: Vec<SentenceEvidence> = (weights.into_iter().enumerate())
-        .filter(|(_, weight)| *weight != 0.0)
-        .map(|(sentence, weight)| SentenceEvidence { sentence, weight })
-        .collect();
-    found.sort_by(|a, b| {
-        b.weight
-            .abs()
-            .total_cmp(&a.weight.abs())
-            .then(a.sentence.cmp(&b.sentence))
-    });
-    found.truncate(LISTED_SENTENCES);
-    found.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.sentence.cmp(&b.sentence)));
+    let found = strongest(weights, LISTED_SENTENCES);
     found
+        .map(|(sentence, weight)| SentenceEvidence { sentence, weight })
+        .collect()
+}
+
+/// The `most` weights furthest from nought with their places, largest first.
+fn strongest(weights: Vec<f32>, most: usize) -> impl Iterator<Item = (usize, f32)> {
+    let weights = weights.into_iter().enumerate();
+    let mut found: Vec<(usize, f32)> = weights.filter(|(_, weight)| *weight != 0.0).collect();
+    found.sort_unstable_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then(a.0.cmp(&b.0)));
+    found.truncate(most);
+    found.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    found.into_iter()
 }

@@ -66,28 +66,28 @@ impl ClusterRankers {
             made.embedding
                 .extend(embedding.chain(std::iter::repeat(0.0)).take(dims));
         }
-        let words = || {
-            let labels = rankers.iter().zip(0_u32..);
-            labels.flat_map(|(ranker, position)| ranker.words.iter().map(move |&(f, w)| (f, (position, w))))
-        };
-        let weights: usize = rankers.iter().map(|ranker| ranker.words.len()).sum();
-        let width = words()
-            .map(|(feature, _)| feature as usize + 1)
+        let labels = rankers.iter().zip(0_u32..);
+        let words =
+            labels.flat_map(|(ranker, position)| ranker.words.iter().map(move |&(f, w)| (f, (position, w))));
+        let words: Vec<(u32, (u32, f32))> = words.collect();
+        let width = words
+            .iter()
+            .map(|(feature, _)| *feature as usize + 1)
             .max()
             .unwrap_or(0);
-        if width <= SPARSEST * weights {
-            made.count_in(words, width);
+        if width <= SPARSEST * words.len() {
+            made.count_in(&words, width);
         } else {
-            made.sort_in(words().collect());
+            made.sort_in(words);
         }
         made
     }
 
     /// Takes entries in feature by feature, in the order of their labels: counted, then put in their places.
-    fn count_in<I: Iterator<Item = (u32, (u32, f32))>>(&mut self, words: impl Fn() -> I, width: usize) {
+    fn count_in(&mut self, words: &[(u32, (u32, f32))], width: usize) {
         let mut next = vec![0_u32; width];
-        for (feature, _) in words() {
-            next[feature as usize] += 1;
+        for (feature, _) in words {
+            next[*feature as usize] += 1;
         }
         let mut total = 0;
         for (feature, count) in next.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
@@ -97,9 +97,9 @@ impl ClusterRankers {
         }
         self.offsets.push(total);
         self.entries = vec![(0, 0.0); total as usize];
-        for (feature, entry) in words() {
-            let place = &mut next[feature as usize];
-            self.entries[*place as usize] = entry;
+        for (feature, entry) in words {
+            let place = &mut next[*feature as usize];
+            self.entries[*place as usize] = *entry;
             *place += 1;
         }
     }
