@@ -10,7 +10,7 @@
 const SMALL = { script: "{{tagger.js}}", wasm: "{{tagger.wasm}}" };
 const WHOLE = { script: "{{tagger-whole.js}}", wasm: "{{tagger-whole.wasm}}" };
 const isForeign = (language) => !/^(en|und)?([-_]|$)/i.test(language);
-const hasNetworks = ({ core, encoder }) => "matcher" in (core ?? {}) || encoder === "bert";
+const hasNetworks = ({ core }) => ["lsa", "static", "bert", "matcher"].some((part) => part in (core ?? {}));
 
 const modules = new Map();
 let tagger;

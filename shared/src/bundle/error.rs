@@ -17,6 +17,11 @@ pub enum BundleError {
         "manifest: the model reads {language:?}, whose stop words and stems this build does not hold; use a build with the feature `all-languages`"
     )]
     Language { language: String },
+    /// A model with an encoder or a graph network in a build without them.
+    #[error(
+        "the model has a part {part:?}, which this build cannot run; use a build with the feature `networks`"
+    )]
+    Networks { part: String },
     #[error("manifest: there is no part {part:?}")]
     MissingPart { part: String },
     #[error("{part}: {found} bytes, the manifest says {expected}; fetch it again")]

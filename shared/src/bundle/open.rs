@@ -14,7 +14,9 @@ use crate::model::encoder::SentenceEncoder;
 use crate::model::matcher::MatcherError;
 use crate::model::ranker::ClusterRankers;
 use crate::model::score::Score;
-use crate::model::tagger::{ClusterMatcher, FinishOptions, LsaSentences, Prepared, ReadOptions, Tagger};
+use crate::model::tagger::{
+    ClusterMatcher, FinishOptions, LsaSentences, NETWORKS, Prepared, ReadOptions, Tagger,
+};
 use crate::text::Language;
 
 /// The small facts of a tagger that travel as JSON.
@@ -58,6 +60,9 @@ pub struct Opening {
     manifest: Manifest,
     core: BTreeMap<String, Vec<u8>>,
 }
+
+/// Parts that take a network or a table of vectors to run.
+const NETWORK_PARTS: [&str; 4] = ["lsa", "static", "bert", "matcher"];
 
 impl Opening {
     /// Starts with the bytes of `manifest.json`.
@@ -137,7 +142,16 @@ impl Opening {
             return Err(unfit("tagger", clusters, self.manifest.clusters as usize));
         }
         let tokenizer = || encoders::read_tokenizer("tokenizer", part("tokenizer")?);
-        let encoder: Option<Box<dyn SentenceEncoder + Send + Sync>> = if let Some(bytes) = optional("lsa")? {
+        if !NETWORKS
+            && let Some(part) = NETWORK_PARTS
+                .into_iter()
+                .find(|role| self.manifest.core.contains_key(*role))
+        {
+            return Err(BundleError::Networks { part: part.into() });
+        }
+        let encoder: Option<Box<dyn SentenceEncoder + Send + Sync>> = if !NETWORKS {
+            None
+        } else if let Some(bytes) = optional("lsa")? {
             let lsa = parts::read_lsa("lsa", bytes)?;
             if lsa.projection().rows() != tfidf.len() {
                 return Err(unfit("lsa", lsa.projection().rows(), tfidf.len()));
@@ -169,10 +183,10 @@ impl Opening {
         {
             return Err(unfit("linear", linear.labels().len(), clusters));
         }
-        let graph = optional("matcher")?
-            .map(|bytes| parts::read_matcher("matcher", bytes))
-            .transpose()?
-            .map(Box::new);
+        let graph = match optional("matcher")? {
+            Some(bytes) if NETWORKS => Some(Box::new(parts::read_matcher("matcher", bytes)?)),
+            _ => None,
+        };
         if let Some(graph) = &graph {
             if graph.config().clusters != clusters {
                 return Err(unfit("matcher", graph.config().clusters, clusters));

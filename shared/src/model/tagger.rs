@@ -19,6 +19,9 @@ use crate::features::{SparseVector, TfIdf};
 use crate::keygraph::{self, EntityLexicon, KeyGraph};
 use crate::text::Span;
 
+/// Whether this build can run encoders and graph networks.
+pub(crate) const NETWORKS: bool = cfg!(feature = "networks");
+
 /// One label as the tagger knows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TagLabel {
@@ -45,9 +48,12 @@ pub enum ClusterMatcher {
 
 impl ClusterMatcher {
     /// The graph network, if it has one.
+    #[inline]
     pub fn graph(&self) -> Option<&Matcher> {
         match self {
             Self::Linear(_) => None,
+            // No bundle with a network is opened then; said here too, so that the code to run one is not linked.
+            _ if !NETWORKS => None,
             Self::Graph(graph) | Self::Both { graph, .. } => Some(graph),
         }
     }
