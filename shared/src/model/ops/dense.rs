@@ -95,6 +95,7 @@ impl PackedColumns {
             out_stride,
             width: self.columns,
             bias: &[],
+            spare: [[0.0; PANEL]; TILE],
         }
     }
 }
@@ -110,6 +111,8 @@ struct Task<'a> {
     width: usize,
     /// One a column, whole panels of them; or empty.
     bias: &'a [f32],
+    /// For a tile that has more columns than there are to write.
+    spare: [[f32; PANEL]; TILE],
 }
 
 impl Task<'_> {
@@ -150,8 +153,7 @@ impl Task<'_> {
         };
         let out = &mut self.out[row * self.out_stride + first..];
         let width = PANEL.min(self.width - first);
-        let mut spare = [[0.0_f32; PANEL]; N];
-        let (at, stride) = landing(out, self.out_stride, width, &mut spare);
+        let (at, stride) = landing::<N>(out, self.out_stride, width, &mut self.spare);
         // SAFETY: `rows` ends where the last of N rows does; `columns` holds depth · 16 numbers, the bias sixteen, and
         // `landing` gives room for N rows.
         unsafe {
@@ -165,7 +167,7 @@ impl Task<'_> {
                 stride,
             );
         }
-        settle::<N, GELU>(out, self.out_stride, width, &mut spare);
+        settle::<N, GELU>(out, self.out_stride, width, &mut self.spare);
     }
 }
 

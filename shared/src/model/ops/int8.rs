@@ -184,6 +184,7 @@ impl Int8Linear {
             x,
             out,
             panel,
+            spare: [[0.0; PANEL]; INTEGER_TILE],
         };
         let task = &mut task;
         if GELU {
@@ -200,6 +201,8 @@ struct Task<'a> {
     out: &'a mut [f32],
     /// Sixteen outputs' weights as the tiles read them.
     panel: &'a mut [i16],
+    /// For a tile that has more columns than the layer.
+    spare: [[f32; PANEL]; INTEGER_TILE],
 }
 
 impl Task<'_> {
@@ -246,12 +249,11 @@ impl Task<'_> {
         assert!(self.panel.len() >= depth * PANEL);
         let out = &mut self.out[row * outputs + first..];
         let width = PANEL.min(outputs - first);
-        let mut spare = [[0.0_f32; PANEL]; N];
-        let (at, stride) = landing(out, outputs, width, &mut spare);
+        let (at, stride) = landing::<N>(out, outputs, width, &mut self.spare);
         // SAFETY: `codes` holds N rows of `depth`, the panel depth · 16 numbers, the slices of `scaling` were cut to
         // size, and `landing` gives room for N rows.
         unsafe { K::integers::<N>(codes.as_ptr(), depth, self.panel.as_ptr(), scaling, at, stride) };
-        settle::<N, GELU>(out, outputs, width, &mut spare);
+        settle::<N, GELU>(out, outputs, width, &mut self.spare);
     }
 }
 

@@ -38,6 +38,10 @@ pub(super) const fn place_in_panel(input: usize, column: usize) -> usize {
 
 /// Where in a block of so many rows an input of a row lies: two of the first half, the two of the second half that go with
 /// them, the same for every row, then the next two.
+#[cfg_attr(
+    all(target_arch = "wasm32", target_feature = "simd128"),
+    allow(dead_code, reason = "only the plain kernel asks")
+)]
 pub(super) const fn place_in_rows(input: usize, row: usize, rows: usize) -> usize {
     let (pair, late) = (input % HALF / 2, input / HALF);
     (pair * rows + row) * 4 + late * 2 + input % 2
@@ -389,12 +393,13 @@ pub(super) fn landing<const N: usize>(
     out: &mut [f32],
     stride: usize,
     width: usize,
-    spare: &mut [[f32; PANEL]; N],
+    spare: &mut [[f32; PANEL]],
 ) -> (*mut f32, usize) {
     if width == PANEL {
         assert!(out.len() >= (N - 1) * stride + PANEL, "room for the tile");
         (out.as_mut_ptr(), stride)
     } else {
+        assert!(spare.len() >= N, "room for the tile");
         (spare.as_flattened_mut().as_mut_ptr(), PANEL)
     }
 }
@@ -406,9 +411,9 @@ pub(super) fn settle<const N: usize, const GELU: bool>(
     out: &mut [f32],
     stride: usize,
     width: usize,
-    spare: &mut [[f32; PANEL]; N],
+    spare: &mut [[f32; PANEL]],
 ) {
-    for (row, spare) in spare.iter_mut().enumerate() {
+    for (row, spare) in spare[..N].iter_mut().enumerate() {
         let out = &mut out[row * stride..row * stride + width];
         if let Ok(whole) = <&mut [f32; PANEL]>::try_from(&mut *out) {
             if GELU {
