@@ -123,7 +123,8 @@ fn same_tags(home: &Path, model: &Path, encoder: &str) {
         &["predict", "--model", text(model), "--top", "5", text(&corpus)],
     );
     let texts = std::fs::read_to_string(&corpus).unwrap();
-    let mut first_agrees = 0;
+    // Rounding moves a cluster that is just probable enough to be asked to where it is not.
+    let (mut first_agrees, mut passed_over) = (0, 0);
     for (line, document) in predicted.lines().zip(texts.lines()) {
         let predicted: serde_json::Value = serde_json::from_str(line).unwrap();
         let document: serde_json::Value = serde_json::from_str(document).unwrap();
@@ -145,15 +146,21 @@ fn same_tags(home: &Path, model: &Path, encoder: &str) {
                 label["name"].as_str().unwrap(),
                 label["score"].as_f64().unwrap() as f32,
             );
-            assert!(
-                (found[name] - score).abs() < 0.02,
-                "{}: {name} scores {} in the bundle, {score} in the model",
-                document["id"],
-                found[name]
-            );
+            match found.get(name) {
+                Some(found) => assert!(
+                    (found - score).abs() < 0.02,
+                    "{}: {name} scores {found} in the bundle, {score} in the model",
+                    document["id"],
+                ),
+                None => passed_over += 1,
+            }
         }
         first_agrees += u32::from(labels[0]["name"] == first.as_str());
     }
+    assert!(
+        passed_over <= 3,
+        "{passed_over} of 1,000 tags are not in the bundle's"
+    );
     assert!(
         first_agrees >= 190,
         "only {first_agrees} of 200 first tags are the same"
