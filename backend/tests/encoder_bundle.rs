@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use gnnxml_shared::bundle::{Bundle, Opening};
+use gnnxml_shared::model::score::strongest;
 use gnnxml_shared::model::tagger::{FinishOptions, ReadOptions};
 
 fn repository() -> PathBuf {
@@ -123,7 +124,6 @@ fn same_tags(home: &Path, model: &Path, encoder: &str) {
         &["predict", "--model", text(model), "--top", "5", text(&corpus)],
     );
     let texts = std::fs::read_to_string(&corpus).unwrap();
-    // Rounding moves a cluster that is just probable enough to be asked to where it is not.
     let (mut first_agrees, mut passed_over) = (0, 0);
     for (line, document) in predicted.lines().zip(texts.lines()) {
         let predicted: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -146,20 +146,25 @@ fn same_tags(home: &Path, model: &Path, encoder: &str) {
                 label["name"].as_str().unwrap(),
                 label["score"].as_f64().unwrap() as f32,
             );
-            match found.get(name) {
-                Some(found) => assert!(
-                    (found - score).abs() < 0.02,
-                    "{}: {name} scores {found} in the bundle, {score} in the model",
-                    document["id"],
-                ),
-                None => passed_over += 1,
-            }
+            let in_bundle = found.get(name).copied().or_else(|| {
+                // Rounding moves a cluster that is just probable enough to be asked to where it is not: the very next one.
+                passed_over += 1;
+                let mut wider = prepared.clone();
+                wider.needed = strongest(&wider.cluster_log_odds, wider.needed.len() + 1);
+                let tags = bundle.finish(&wider, options).tags;
+                tags.into_iter().find(|tag| tag.name == name).map(|tag| tag.score)
+            });
+            assert!(
+                in_bundle.is_some_and(|found| (found - score).abs() < 0.02),
+                "{}: {name} scores {in_bundle:?} in the bundle, {score} in the model",
+                document["id"],
+            );
         }
         first_agrees += u32::from(labels[0]["name"] == first.as_str());
     }
     assert!(
         passed_over <= 3,
-        "{passed_over} of 1,000 tags are not in the bundle's"
+        "{passed_over} of 1,000 tags lie in a cluster the bundle passes over"
     );
     assert!(
         first_agrees >= 190,
