@@ -106,6 +106,7 @@ fn group(name: &str, labels: usize) -> anyhow::Result<Vec<Row>> {
         ],
         "score" => vec![
             row("score without neighbours", "[score]\nremembered_words = 0"),
+            row("score without names", "[score]\nnames = false"),
             row("score without prior", "[score]\ntail_emphasis = 0.0\ngamma = 0.0"),
             row("score asks 5 clusters", "[score]\nclusters = 5"),
             row("score asks 30 clusters", "[score]\nclusters = 30"),

@@ -159,6 +159,9 @@ pub struct ScoreSettings {
     /// Words by which each training document is remembered, to be a neighbour; 0 does without neighbours.
     #[serde(default)]
     pub remembered_words: usize,
+    /// Whether a label's name in the text counts.
+    #[serde(default)]
+    pub names: bool,
 }
 
 /// How log-scores become probabilities.

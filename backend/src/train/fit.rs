@@ -16,6 +16,8 @@ pub struct Outcome {
     pub margin: f32,
     /// What similar documents say: [`gnnxml_shared::model::neighbours::lift`].
     pub neighbours: f32,
+    /// How clearly the text says the label's name: [`gnnxml_shared::model::names::LabelNames::sign`].
+    pub name: f32,
     pub truth: bool,
 }
 
@@ -26,6 +28,7 @@ impl Outcome {
             log_cluster: self.log_cluster,
             margin: self.margin,
             neighbours: self.neighbours,
+            name: self.name,
             log_inverse_propensity,
         }
     }
@@ -132,27 +135,28 @@ fn contenders(held_out: &[HeldOut], frequencies: &LabelFrequencies, floor: Optio
         .collect()
 }
 
-/// Where the search begins: exponents of cluster and label, lift, γ, weight of the neighbours. It is where
+/// Where the search begins: exponents of cluster and label, lift, γ, weights of the neighbours and of the name. It is where
 /// EURLEX57K ends up.
-const START: [f32; 5] = [0.0, 0.3, 0.25, 0.2, 0.1];
+const START: [f32; 6] = [0.0, 0.3, 0.25, 0.2, 0.1, 0.0];
 /// Rounds of the search at most.
 const ROUNDS: usize = 4;
 /// What a step must gain. Two thousand documents tell no smaller difference from chance, and along γ chance trades
 /// points of P@1 for points of PSP@1.
 const GAIN: f64 = 5e-4;
 
-/// Coordinate search over the five weights, around and around until nothing gets better.
+/// Coordinate search over the six weights, around and around until nothing gets better.
 ///
-/// The goal is not smooth (it counts hits), has five coordinates and costs milliseconds: a grid a coordinate is enough,
+/// The goal is not smooth (it counts hits), has six coordinates and costs milliseconds: a grid a coordinate is enough,
 /// and the same for every machine.
 fn search(score: &mut Score, contests: &[Contest], frequencies: &LabelFrequencies, settings: &ScoreSettings) {
     let with_neighbours = settings.remembered_words > 0;
-    let grids: [&[f32]; 5] = [
+    let grids: [&[f32]; 6] = [
         &[0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0],
         &[0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 1.0],
         &[0.0, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0, 1.25],
         &[0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3],
         &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0],
+        &[0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0],
     ];
     let worth = |tried: &Score| goal(tried, contests, frequencies, settings.tail_emphasis);
     let mut weights = START;
@@ -166,7 +170,10 @@ fn search(score: &mut Score, contests: &[Contest], frequencies: &LabelFrequencie
     for _round in 0..ROUNDS {
         let before = weights;
         for (coordinate, grid) in grids.iter().enumerate() {
-            if (coordinate == 3 && settings.gamma.is_some()) || (coordinate == 4 && !with_neighbours) {
+            if (coordinate == 3 && settings.gamma.is_some())
+                || (coordinate == 4 && !with_neighbours)
+                || (coordinate == 5 && !settings.names)
+            {
                 continue;
             }
             let tried: Vec<(f64, f32)> = grid
@@ -209,15 +216,16 @@ fn highest_floor(
     FLOORS.into_iter().find(|&floor| worth(Some(floor)) >= enough)
 }
 
-/// The score with the five weights that are searched, in the order of [`START`].
-fn with_weights(score: &Score, weights: [f32; 5]) -> Score {
-    let [cluster_exponent, label_exponent, lift, gamma, neighbours] = weights;
+/// The score with the six weights that are searched, in the order of [`START`].
+fn with_weights(score: &Score, weights: [f32; 6]) -> Score {
+    let [cluster_exponent, label_exponent, lift, gamma, neighbours, names] = weights;
     Score {
         cluster_exponent,
         label_exponent,
         lift,
         gamma,
         neighbours,
+        names,
         ..score.clone()
     }
 }
@@ -353,6 +361,7 @@ mod tests {
             calibration: CalibrationKind::Isotonic,
             gamma: None,
             remembered_words: 0,
+            names: false,
         }
     }
 
@@ -375,6 +384,7 @@ mod tests {
                         log_cluster: -0.1,
                         margin,
                         neighbours: 0.0,
+                        name: 0.0,
                         truth,
                     }
                 })

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use gnnxml_shared::features::SparseVector;
 use gnnxml_shared::metrics::{LabelFrequencies, Propensity};
+use gnnxml_shared::model::names::LabelNames;
 use gnnxml_shared::model::neighbours::{Neighbours, Remembered};
 use gnnxml_shared::model::ranker::{ClusterRankers, LabelRanker};
 use gnnxml_shared::model::tagger::{Prepared, ReadOptions, TagLabel};
@@ -236,6 +237,8 @@ fn learn_into(
     let before = model.manifest.corpus.documents;
     model.manifest.corpus.documents += fresh.len();
     recount(model, &fresh, &new_names);
+    model.tagger.names =
+        LabelNames::for_score(&model.tagger.score, &model.tagger.labels, &model.tagger.tfidf);
     model.clusters = grow_clusters(model, &fresh, &assignment, known)?;
     model.manifest.labels = assignment.len();
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use gnnxml_shared::api::TagResponse;
 use gnnxml_shared::model::encoder::Lsa;
 use gnnxml_shared::model::matcher::{GraphInput, Matcher, MatcherError};
+use gnnxml_shared::model::names::LabelNames;
 use gnnxml_shared::model::neighbours::Neighbours;
 use gnnxml_shared::model::ranker::ClusterRankers;
 use gnnxml_shared::model::tagger::{
@@ -340,6 +341,7 @@ impl Model {
         let cluster_names = (0..clusters.len() as u32)
             .map(|c| clusters.cluster(c).name.clone())
             .collect();
+        let names = LabelNames::for_score(&score, &labels, &tfidf);
         let tagger = Tagger {
             tfidf,
             lexicon,
@@ -351,6 +353,7 @@ impl Model {
             embedding_weight: config.ranker.embedding_weight,
             matcher,
             neighbours,
+            names,
             labels,
             clusters: cluster_names,
             score,

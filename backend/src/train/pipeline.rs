@@ -9,6 +9,7 @@ use std::time::Instant;
 use gnnxml_shared::api::{Stage, TrainEvent};
 use gnnxml_shared::features::words_of_term;
 use gnnxml_shared::metrics::{Evaluation, EvaluationOptions, LabelFrequencies, Propensity};
+use gnnxml_shared::model::names::LabelNames;
 use gnnxml_shared::model::neighbours::{self, Neighbours, Remembered};
 use gnnxml_shared::model::score::{Score, log_sigmoid, strongest};
 use gnnxml_shared::model::tagger::{LsaSentences, TagLabel, Tagger};
@@ -309,6 +310,9 @@ fn calibrate(
     config: &TrainConfig,
 ) -> (Score, BTreeMap<String, f64>) {
     let near = remember(documents, config, |document| !documents.held_out[document]);
+    let gathered = &documents.gathered;
+    let names = (config.score.names)
+        .then(|| LabelNames::new(gathered.label_names.iter().map(String::as_str), &gathered.tfidf));
     let held: Vec<HeldOut> = (matched.held_log_odds.par_iter())
         .map(|(document, log_odds)| {
             let document = *document as usize;
@@ -316,6 +320,7 @@ fn calibrate(
             let words = &documents.gathered.words[document];
             let embedding = encoded.embedding(document);
             let votes = (near.as_ref()).map_or_else(Vec::new, |near| near.votes(words));
+            let said = names.as_ref().map(|names| (names, names.mentions(words)));
             let mut outcomes = Vec::new();
             for cluster in strongest(log_odds, config.score.clusters) {
                 let rankers = &ranked.first[cluster as usize];
@@ -327,6 +332,7 @@ fn calibrate(
                         log_cluster,
                         margin,
                         neighbours: neighbours::lift(neighbours::vote_of(&votes, label)),
+                        name: said.as_ref().map_or(0.0, |(names, said)| names.sign(said, label)),
                         truth,
                     });
                 }
@@ -401,11 +407,12 @@ fn assemble(
         })
         .collect();
     let manifest = Model::manifest(config.clone(), corpus, labels.len(), clusters.len());
-    let names = (0..clusters.len() as u32)
+    let cluster_names = (0..clusters.len() as u32)
         .map(|c| clusters.cluster(c).name.clone())
         .collect();
     let encoder = (encoded.lsa.as_ref())
         .map(|lsa| Box::new(LsaSentences::new(Arc::clone(&gathered.tfidf), lsa.clone())) as Box<_>);
+    let names = LabelNames::for_score(&score, &labels, &gathered.tfidf);
     let tagger = Tagger {
         tfidf: gathered.tfidf,
         lexicon: gathered.lexicon,
@@ -417,8 +424,9 @@ fn assemble(
         embedding_weight: config.ranker.embedding_weight,
         matcher: matched.last,
         neighbours,
+        names,
         labels,
-        clusters: names,
+        clusters: cluster_names,
         score,
     };
     Model {

@@ -59,6 +59,7 @@ fn the_fast_preset_learns_the_small_corpus_and_its_evidence_adds_up() {
             + evidence.cluster
             + evidence.embedding
             + evidence.neighbours
+            + evidence.name
             + words
             + evidence.other_words;
         assert!((sum - evidence.total).abs() < 1e-4);

@@ -57,6 +57,10 @@ export interface Evidence {
   bias: number;
   cluster: number;
   embedding: number;
+  /** What the most similar training documents say. */
+  neighbours: number;
+  /** What the label's own name in the text adds. */
+  name: number;
   /** Spans are byte ranges of the text in UTF-8. */
   words: { text: string; spans: [number, number][]; weight: number }[];
   other_words: number;

@@ -37,6 +37,9 @@ pub struct Evidence {
     /// What the most similar training documents contribute.
     #[serde(default)]
     pub neighbours: f32,
+    /// What the words of the label's own name in the text contribute, besides what their weights do.
+    #[serde(default)]
+    pub name: f32,
     /// The strongest words, largest contribution first.
     pub words: Vec<WordEvidence>,
     /// What the words that are not listed contribute together.

@@ -12,6 +12,7 @@ use crate::features::words_of_term;
 use crate::keygraph;
 use crate::model::encoder::SentenceEncoder;
 use crate::model::matcher::MatcherError;
+use crate::model::names::LabelNames;
 use crate::model::ranker::ClusterRankers;
 use crate::model::score::Score;
 use crate::model::tagger::{
@@ -212,6 +213,7 @@ impl Opening {
         let neighbours = optional("neighbours")?
             .map(|bytes| parts::read_neighbours("neighbours", bytes, tfidf.len(), labels.len()))
             .transpose()?;
+        let names = LabelNames::for_score(&facts.score, &labels, &tfidf);
         let tagger = Tagger {
             tfidf,
             lexicon,
@@ -223,6 +225,7 @@ impl Opening {
             embedding_weight: facts.embedding_weight,
             matcher,
             neighbours,
+            names,
             labels,
             clusters: facts.clusters,
             score: facts.score,

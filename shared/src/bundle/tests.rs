@@ -176,6 +176,7 @@ fn model(kind: Kind) -> (Tagger, Voice, Vec<ClusterRankers>) {
         .collect();
     let tagger = Tagger {
         neighbours: Some(Neighbours::new(&remembered, terms)),
+        names: None,
         encoder: Some(encoder),
         tfidf,
         lexicon: EntityLexicon::new(["ghana"]),

@@ -10,7 +10,7 @@ mod terms;
 mod tfidf;
 
 pub use builder::TfIdfBuilder;
-pub use terms::words_of_term;
+pub use terms::{is_lead_term, words_of_term};
 pub use tfidf::{TfIdf, TfIdfError, TfIdfOptions, TfIdfParts, TransformScratch};
 
 #[cfg(test)]

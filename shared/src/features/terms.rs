@@ -15,6 +15,11 @@ pub fn words_of_term(term: &str) -> &str {
     term.strip_prefix(LEAD).unwrap_or(term)
 }
 
+/// Whether a term is one of the lead.
+pub fn is_lead_term(term: &str) -> bool {
+    term.starts_with(LEAD)
+}
+
 /// Turns a text into terms, the same way while learning and while tagging.
 #[derive(Debug)]
 pub(super) struct Analyzer {

@@ -1,6 +1,6 @@
 //! Why a tag was given: its log-score taken apart, exactly.
 //!
-//! s = a·ln p(z) + ln σ(b·t) + γ·ln(1/p_ℓ), and t is a sum over words and neighbours. The sum goes through ln σ, so a word's share is
+//! s = a·ln p(z) + ln σ(b·t) + γ·ln(1/p_ℓ), and t is a sum over words, neighbours and the label's name. The sum goes through ln σ, so a word's share is
 //! the chord's: with t₀ the log-odds of the label before any word is read, each term counts
 //! (ln σ(b·t) − ln σ(b·t₀)) / (t − t₀) times itself. The shares then add up to s without a remainder, and a word's sign is its own.
 //!
@@ -80,7 +80,8 @@ impl<'t> Explainer<'t> {
         let read: f32 = terms.embedding + terms.words.iter().map(|w| w.1).sum::<f32>();
         let t0 = score.margin.log_odds(terms.bias) + score.lift * prior;
         let near = score.neighbours * neighbours::lift(neighbours::vote_of(&prepared.votes, candidate.label));
-        let t = t0 + slope * read + near;
+        let named = score.names * tagger.name_sign(prepared, candidate.label);
+        let t = t0 + slope * read + near + named;
         let chord = if (t - t0).abs() > 1e-6 {
             (log_sigmoid(b * t) - log_sigmoid(b * t0)) / (t - t0)
         } else {
@@ -104,11 +105,12 @@ impl<'t> Explainer<'t> {
         let embedding = share * terms.embedding;
         let known: f32 = words.iter().map(|w| w.weight).sum();
         Evidence {
-            total: bias + cluster + embedding + chord * near + known + other_words,
+            total: bias + cluster + embedding + chord * (near + named) + known + other_words,
             bias,
             cluster,
             embedding,
             neighbours: chord * near,
+            name: chord * named,
             words,
             other_words,
             sentences,

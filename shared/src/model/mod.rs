@@ -3,11 +3,12 @@
 //! Plain Rust, SIMD where it pays; it never loads, trains or draws anything.
 //! Start at [`tagger`], which calls the rest in order: [`encoder`], where a text becomes numbers, [`matcher`], from a
 //! text's KeyGraph to label clusters, [`ranker`], from a cluster to its labels, [`neighbours`], what similar
-//! documents carry, and [`score`], which mixes them.
+//! documents carry, [`names`], what the text calls by name, and [`score`], which mixes them.
 
 pub mod encoder;
 pub mod explain;
 pub mod matcher;
+pub mod names;
 pub mod neighbours;
 pub mod ops;
 pub mod ranker;

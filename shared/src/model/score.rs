@@ -3,12 +3,13 @@
 //! For label ℓ of cluster k, with margin m from its ranker and p_ℓ its propensity:
 //!
 //! ```text
-//! t     = slope·m + offset + lift·ln(1/p_ℓ) + ν·n_ℓ(x)       log-odds of the label in its cluster
+//! t     = slope·m + offset + lift·ln(1/p_ℓ) + ν·n_ℓ(x) + μ·c_ℓ(x)   log-odds of the label in its cluster
 //! s     = a·ln p(z=k|x) + ln σ(b·t) + γ·ln(1/p_ℓ)            log-score: p(z)^a · p(y|z,x)^b · (1/p_ℓ)^γ
 //! p     = calibration(s)                                     what is shown
 //! ```
 //!
-//! n_ℓ(x) is what the most similar training documents say ([`super::neighbours`]).
+//! n_ℓ(x) is what the most similar training documents say ([`super::neighbours`]), c_ℓ(x) how clearly the text says the label's name
+//! ([`super::names`]).
 //!
 //! The paper multiplies the two probabilities and stops there. The exponents a and b say how far each factor is trusted; `lift`
 //! undoes the ranker's habit of under-scoring labels with few documents, and γ prefers the rarer of two labels that are
@@ -136,6 +137,8 @@ pub struct Signs {
     pub margin: f32,
     /// n_ℓ(x): [`super::neighbours::lift`] of the label's vote.
     pub neighbours: f32,
+    /// c_ℓ(x): [`super::names::LabelNames::sign`].
+    pub name: f32,
     /// ln(1/p_ℓ).
     pub log_inverse_propensity: f32,
 }
@@ -155,6 +158,9 @@ pub struct Score {
     /// ν.
     #[serde(default)]
     pub neighbours: f32,
+    /// μ.
+    #[serde(default)]
+    pub names: f32,
     /// γ.
     pub gamma: f32,
     /// B: how many clusters are looked into at most.
@@ -175,6 +181,7 @@ impl Default for Score {
             label_exponent: 1.0,
             lift: 0.0,
             neighbours: 0.0,
+            names: 0.0,
             gamma: 0.0,
             clusters: 10,
             cluster_floor: None,
@@ -202,7 +209,8 @@ impl Score {
     pub fn log_score(&self, signs: Signs) -> f32 {
         let t = self.margin.log_odds(signs.margin)
             + self.lift * signs.log_inverse_propensity
-            + self.neighbours * signs.neighbours;
+            + self.neighbours * signs.neighbours
+            + self.names * signs.name;
         self.cluster_exponent * signs.log_cluster
             + log_sigmoid(self.label_exponent * t)
             + self.gamma * signs.log_inverse_propensity
@@ -262,6 +270,7 @@ mod tests {
             log_cluster: p_cluster.ln(),
             margin,
             neighbours: 1.0,
+            name: 1.0,
             log_inverse_propensity: 2.0,
         };
         assert!((score.log_score(signs) - expected).abs() < 1e-6);
@@ -280,6 +289,7 @@ mod tests {
                 log_cluster: -0.1,
                 margin: 2.0,
                 neighbours: 0.0,
+                name: 0.0,
                 log_inverse_propensity,
             })
         };

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::encoder::{Lsa, SentenceEncoder, l2_normalise};
 use super::explain::Explainer;
 use super::matcher::{GraphInput, Matcher, MatcherError};
+use super::names::{LabelNames, Mentions};
 use super::neighbours::{self, Neighbours};
 use super::ranker::ClusterRankers;
 use super::score::{Score, Signs, log_sigmoid, sigmoid};
@@ -110,6 +111,8 @@ pub struct Tagger {
     pub matcher: ClusterMatcher,
     /// Training documents to compare a text with; `None` when the score does without.
     pub neighbours: Option<Neighbours>,
+    /// `None` when the score does without names.
+    pub names: Option<LabelNames>,
     pub labels: Vec<TagLabel>,
     /// Names of the clusters.
     pub clusters: Vec<String>,
@@ -148,6 +151,8 @@ pub struct Prepared {
     pub needed: Vec<u32>,
     /// What similar documents say, ascending by label.
     pub votes: Vec<(u32, f32)>,
+    /// The words of label names that the text holds.
+    pub mentions: Mentions,
     /// What the graph network saw.
     pub graph: Option<GraphInput<'static>>,
 }
@@ -198,6 +203,11 @@ impl Tagger {
     /// Whether the sentences of a text must be encoded.
     pub fn needs_vectors(&self) -> bool {
         self.rank_embedding || self.matcher.graph().is_some()
+    }
+
+    /// How clearly a text says a label's name.
+    pub fn name_sign(&self, prepared: &Prepared, label: u32) -> f32 {
+        (self.names.as_ref()).map_or(0.0, |names| names.sign(&prepared.mentions, label))
     }
 
     /// First step: words and, where needed, the KeyGraph.
@@ -266,12 +276,15 @@ impl Tagger {
         let cluster_log_odds = self.matcher.log_odds(&reading.words, graph_logits);
         let needed = self.score.asked(&cluster_log_odds);
         let votes = (self.neighbours.as_ref()).map_or_else(Vec::new, |all| all.votes(&reading.words));
+        let mentions =
+            (self.names.as_ref()).map_or_else(Mentions::default, |names| names.mentions(&reading.words));
         Prepared {
             reading,
             embedding,
             cluster_log_odds,
             needed,
             votes,
+            mentions,
             graph,
         }
     }
@@ -322,6 +335,7 @@ impl Tagger {
                     log_cluster,
                     margin,
                     neighbours: neighbours::lift(neighbours::vote_of(&prepared.votes, label)),
+                    name: self.name_sign(prepared, label),
                     log_inverse_propensity: self.labels[label as usize].log_inverse_propensity,
                 });
                 found.push(Candidate {

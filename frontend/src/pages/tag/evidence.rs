@@ -38,6 +38,7 @@ fn account(evidence: &Evidence) -> Vec<Line> {
         ("all other words", rest),
         ("meaning of the text", evidence.embedding),
         ("similar documents", evidence.neighbours),
+        ("its name in the text", evidence.name),
         ("its cluster matched", evidence.cluster),
         ("how common it is", evidence.bias),
     ];
