@@ -257,3 +257,38 @@ fn the_tokenizer_check_finds_agreement_and_says_how_much_it_saw() {
     let sentences: u64 = said.split(' ').next().unwrap().parse().unwrap();
     assert!(sentences > 500, "{said}");
 }
+
+#[test]
+fn a_model_whose_encoder_changed_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let (table, corpus) = (home.join("static"), garden());
+    let distil = |dims: &str, from: &str| {
+        let arguments = [
+            "encoder",
+            "distil",
+            "--from",
+            from,
+            "--out",
+            text(&table),
+            "--dims",
+            dims,
+        ];
+        run(home, &[&arguments[..], &["--corpus", text(&corpus)]].concat());
+    };
+    distil("16", text(&fixture("bert")));
+    let model = train(home, &table);
+    let question = home.join("question.jsonl");
+    std::fs::write(&question, "{\"id\":\"1\",\"text\":\"Roses need sun.\"}\n").unwrap();
+    let predict = || gnnxml(home, &["predict", "--model", text(&model), text(&question)]);
+    assert!(predict().status.success());
+    std::fs::remove_dir_all(&table).unwrap();
+    distil("16", text(&fixture("distilbert")));
+    let refused = predict();
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("not those the model learned from") && message.contains("train again"),
+        "{message}"
+    );
+}

@@ -1,10 +1,10 @@
 """Ours and the peers on the same corpus, one after the other, as one table.
 
     python compare.py --gnnxml PROGRAM --train T.jsonl.gz [--ids FILE] --test D.jsonl.gz \\
-        [--presets fast,best] [--omikuji PYTHON] [--pecos PYTHON] [--folder DIR]
+        [--presets fast,best] [--flat] [--omikuji PYTHON] [--pecos PYTHON] [--folder DIR]
 
 CPU seconds of ours go from raw text to a saved model; the peers' are training alone, their features stand beside.
-`cargo xtask bench peers` sets the two pythons up."""
+`cargo xtask bench peers` sets the two pythons up. `--flat` adds one-vs-all over words and a transformer's vectors, which takes long."""
 
 import argparse
 import json
@@ -53,9 +53,12 @@ def main():
     parser.add_argument("--presets", default="fast")
     parser.add_argument("--omikuji")
     parser.add_argument("--pecos")
+    parser.add_argument("--flat", action="store_true")
     parser.add_argument("--folder")
     args = parser.parse_args()
     peers = [("omikuji-parabel", args.omikuji), ("omikuji-bonsai", args.omikuji), ("pecos", args.pecos)]
+    if args.flat:
+        peers.append(("pecos-flat", args.pecos))
     print("| | " + " | ".join(COLUMNS) + " | train CPU s (features) | predict CPU ms/document | MB |", flush=True)
     print("|---" * (len(COLUMNS) + 4) + "|", flush=True)
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peer.py")
@@ -66,6 +69,8 @@ def main():
             if python:
                 ids = ["--ids", args.ids] if args.ids else []
                 command = [python, script, peer, "--train", args.train, *ids, "--test", args.test]
+                if peer == "pecos-flat":
+                    command += ["--program", args.gnnxml]
                 rows.append(lambda command=command: json.loads(measured(command)[0].splitlines()[-1]))
         for row in rows:
             row = row()

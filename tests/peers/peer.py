@@ -1,15 +1,20 @@
 """Trains one peer on a raw-text corpus and prints its ranking quality and cost as one JSON line.
 
-    python peer.py omikuji-bonsai|omikuji-parabel|pecos --train T.jsonl[.gz] [--ids FILE] --test D.jsonl[.gz]
+    python peer.py omikuji-bonsai|omikuji-parabel|pecos|pecos-flat --train T.jsonl[.gz] [--ids FILE] --test D.jsonl[.gz]
 
 The peers take numbers, not text: scikit-learn makes TF-IDF for them (sublinear, unigrams, English stop words, terms of
-at least two documents), timed apart as `features_cpu`. Labels that training never saw are left out of the truth."""
+at least two documents), timed apart as `features_cpu`. Labels that training never saw are left out of the truth.
+
+`pecos-flat` is one-vs-all without any tree, what a partition is measured against. With `--program GNNXML` the vectors of each
+text's beginning (`gnnxml encoder encode`, a transformer's; their making is not timed) stand beside its words, and the
+score gets the prior (1/propensity)^0.2."""
 
 import argparse
 import gzip
 import json
 import math
 import os
+import subprocess
 import tempfile
 import time
 
@@ -36,10 +41,15 @@ def incidence(corpus, number):
     )
 
 
+def propensity_weights(train):
+    """1/p of each label, from how many training documents carry it."""
+    counts = numpy.asarray(train.sum(axis=0), dtype=float).ravel()
+    return 1 + (math.log(train.shape[0]) - 1) * 2.5**0.55 * (counts + 1.5) ** -0.55
+
+
 def figures(rankings, truth, train):
     """Precision, nDCG and propensity-scored precision, the last as a ratio of sums."""
-    counts = numpy.asarray(train.sum(axis=0), dtype=float).ravel()
-    weight = 1 + (math.log(train.shape[0]) - 1) * 2.5**0.55 * (counts + 1.5) ** -0.55
+    weight = propensity_weights(train)
     discount = [1 / math.log2(place + 2) for place in range(5)]
     totals = dict.fromkeys([f"{m}@{k}" for m in ("P", "nDCG", "PSP") for k in (1, 3, 5)], 0.0)
     best = dict.fromkeys((1, 3, 5), 0.0)
@@ -109,12 +119,45 @@ def pecos_model(features, labels, test, folder):
     return [row.indices[numpy.argsort(-row.data)].tolist() for row in scored], cpu, predict
 
 
+def flat_model(features, labels, test, folder, gamma):
+    """One-vs-all over all labels and documents; `gamma` prefers the rarer of two labels that are equally sure."""
+    from pecos.xmc.xlinear.model import XLinearModel
+
+    cpu = time.process_time()
+    model = XLinearModel.train(features, labels, C=None)
+    cpu = time.process_time() - cpu
+    model.save(os.path.join(folder, "model"))
+    prior = numpy.log(propensity_weights(labels)) * gamma
+    predict = time.process_time()
+    scored = model.predict(test, only_topk=50, post_processor="log-sigmoid")
+    rankings = [row.indices[numpy.argsort(-(row.data + prior[row.indices]))][:5].tolist() for row in scored]
+    return rankings, cpu, time.process_time() - predict
+
+
+def beginnings(program, corpus):
+    """The mean vector of the first three pieces of 45 words of each document, of length 1."""
+    pieces, owners = [], []
+    for number, document in enumerate(corpus):
+        words = document["text"].split()[:135]
+        for start in range(0, max(len(words), 1), 45):
+            pieces.append(" ".join(words[start : start + 45]) or "-")
+            owners.append(number)
+    lines = subprocess.run(
+        [program, "encoder", "encode"], input="\n".join(pieces), stdout=subprocess.PIPE, text=True, check=True
+    ).stdout.splitlines()
+    vectors = numpy.array([json.loads(line) for line in lines], numpy.float32)
+    sums = numpy.zeros((len(corpus), vectors.shape[1]), numpy.float32)
+    numpy.add.at(sums, owners, vectors)
+    return scipy.sparse.csr_matrix(sums / numpy.maximum(numpy.linalg.norm(sums, axis=1, keepdims=True), 1e-9))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("peer", choices=["omikuji-bonsai", "omikuji-parabel", "pecos"])
+    parser.add_argument("peer", choices=["omikuji-bonsai", "omikuji-parabel", "pecos", "pecos-flat"])
     parser.add_argument("--train", required=True)
     parser.add_argument("--ids")
     parser.add_argument("--test", required=True)
+    parser.add_argument("--program", help="gnnxml, for the vectors of pecos-flat")
     args = parser.parse_args()
     train, test = documents(args.train, args.ids), documents(args.test)
     features_cpu = time.process_time()
@@ -124,6 +167,9 @@ def main():
     features = words.fit_transform(d["text"] for d in train)
     features_cpu = time.process_time() - features_cpu
     unseen = words.transform(d["text"] for d in test)
+    if args.program:
+        features = scipy.sparse.hstack([features, beginnings(args.program, train)], format="csr", dtype=numpy.float32)
+        unseen = scipy.sparse.hstack([unseen, beginnings(args.program, test)], format="csr", dtype=numpy.float32)
     features.sort_indices()
     unseen.sort_indices()
     number = {name: i for i, name in enumerate(sorted({l for d in train for l in d["labels"]}))}
@@ -131,6 +177,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         if args.peer == "pecos":
             rankings, cpu, predict = pecos_model(features, labels, unseen, folder)
+        elif args.peer == "pecos-flat":
+            gamma = 0.2 if args.program else 0.0
+            rankings, cpu, predict = flat_model(features, labels, unseen, folder, gamma)
         else:
             rankings, cpu, predict = omikuji_model(args.peer == "omikuji-bonsai", features, labels, unseen, folder)
         size = megabytes(os.path.join(folder, "model"))

@@ -45,6 +45,25 @@ pub trait Encoder: Send + Sync {
     }
 }
 
+/// What every encoder is asked to say once, so that it can be told from another later.
+const PROBE: &str = "In 1998 the council agreed on quotas for cod, and on the labelling of olive oil.";
+
+/// Two precisions of the same weights are closer than this, other weights or another vocabulary are not.
+const SAME_VOICE: f32 = 0.98;
+
+/// An encoder's vector of one fixed sentence: a model remembers whose vectors it learned from, on whatever device they were made.
+pub fn voice(encoder: &dyn Encoder) -> anyhow::Result<Vec<f32>> {
+    encoder.encode(&[PROBE])
+}
+
+/// Whether an encoder speaks as the one that once gave `voice`.
+pub fn has_voice(encoder: &dyn Encoder, voice: &[f32]) -> anyhow::Result<bool> {
+    let found = self::voice(encoder)?;
+    let product: f32 = found.iter().zip(voice).map(|(a, b)| a * b).sum();
+    let silent = |vector: &[f32]| vector.iter().all(|&value| value == 0.0);
+    Ok(found.len() == voice.len() && (product >= SAME_VOICE || (silent(&found) && silent(voice))))
+}
+
 /// Opens an encoder that needs no corpus: a name (`static`, `minilm`), a directory, or a hub id.
 ///
 /// `lsa` is fitted, not opened: see [`lsa::fit`].

@@ -29,6 +29,8 @@ pub(super) struct Encoded {
     /// Width of a sentence vector; 0 when nothing looks at one.
     pub dims: usize,
     pub lsa: Option<Lsa>,
+    /// [`encoder::voice`] of an encoder that was opened; empty otherwise.
+    pub voice: Vec<f32>,
     /// documents × dims, row-major; empty unless the rankers look at it.
     pub embeddings: Vec<f32>,
     pub learned_graphs: Option<PreparedGraphs>,
@@ -46,6 +48,7 @@ impl Encoded {
 
     pub(super) fn save(&self, part: &mut PartWriter) {
         part.u32(self.dims as u32);
+        part.f32s(&self.voice);
         part.f32s(&self.embeddings);
         part.u32(u32::from(self.lsa.is_some()));
         if let Some(lsa) = &self.lsa {
@@ -56,6 +59,7 @@ impl Encoded {
 
     pub(super) fn load(part: &mut PartReader, work: &Work) -> Result<Self, PartError> {
         let dims = part.u32()? as usize;
+        let voice = part.f32s()?;
         let embeddings = part.f32s()?;
         let lsa = if part.u32()? == 1 {
             Some(take_lsa(part)?)
@@ -65,6 +69,7 @@ impl Encoded {
         let mut encoded = Self {
             dims,
             lsa,
+            voice,
             embeddings,
             learned_graphs: None,
             held_graphs: None,
@@ -118,6 +123,7 @@ pub(super) fn encode(
         encoded: Encoded {
             dims,
             lsa: voice.lsa(),
+            voice: voice.sample()?,
             ..Encoded::default()
         },
         graph: graph_config(config, dims, documents.gathered.tfidf.len(), 1),
@@ -252,6 +258,18 @@ impl Voice {
         match self {
             Self::Lsa { lsa, .. } => lsa.dims(),
             Self::Outside { encoder, .. } => encoder.dims(),
+        }
+    }
+
+    fn sample(&self) -> Result<Vec<f32>, TrainError> {
+        match self {
+            Self::Lsa { .. } => Ok(Vec::new()),
+            Self::Outside { encoder, .. } => {
+                encoder::voice(encoder.as_ref()).map_err(|e| TrainError::Encoder {
+                    name: encoder.name().to_owned(),
+                    reason: format!("{e:#}"),
+                })
+            }
         }
     }
 

@@ -50,6 +50,9 @@ pub struct Manifest {
     pub config: TrainConfig,
     pub labels: usize,
     pub clusters: usize,
+    /// [`crate::encoder::voice`] of the encoder whose vectors the model learned from; empty if it has its own or none.
+    #[serde(default)]
+    pub encoder_voice: Vec<f32>,
     /// Figures on the documents the score was fitted on, in percent.
     pub metrics: BTreeMap<String, f64>,
     pub parts: BTreeMap<String, PartFacts>,
@@ -330,10 +333,22 @@ impl Model {
                     table_dims: learned.or_else(|| rankers.first().map(ClusterRankers::dims)),
                     ..crate::encoder::Options::default()
                 };
-                let opened = crate::encoder::open(name, options).map_err(|e| ModelError::Encoder {
+                let wrong = |reason: String| ModelError::Encoder {
                     name: name.clone(),
-                    reason: e.to_string(),
-                })?;
+                    reason,
+                };
+                let opened = crate::encoder::open(name, options).map_err(|e| wrong(e.to_string()))?;
+                let heard = &manifest.encoder_voice;
+                let same = heard.is_empty()
+                    || crate::encoder::has_voice(opened.as_ref(), heard)
+                        .map_err(|e| wrong(format!("{e:#}")))?;
+                if !same {
+                    return Err(wrong(
+                        "its vectors are not those the model learned from; expected the same weights and vocabulary: \
+                         bring that encoder back, or train again"
+                            .into(),
+                    ));
+                }
                 dims = opened.dims();
                 outside = Some(opened);
             }
@@ -380,6 +395,7 @@ impl Model {
             config,
             labels,
             clusters,
+            encoder_voice: Vec::new(),
             metrics: BTreeMap::new(),
             parts: BTreeMap::new(),
         }

@@ -406,7 +406,8 @@ fn assemble(
             log_inverse_propensity: frequencies.inverse_propensity(label as u32).ln() as f32,
         })
         .collect();
-    let manifest = Model::manifest(config.clone(), corpus, labels.len(), clusters.len());
+    let mut manifest = Model::manifest(config.clone(), corpus, labels.len(), clusters.len());
+    manifest.encoder_voice = encoded.voice;
     let cluster_names = (0..clusters.len() as u32)
         .map(|c| clusters.cluster(c).name.clone())
         .collect();
