@@ -284,6 +284,110 @@ impl Kernel for Avx2 {
     }
 }
 
+/// AVX-512 with VNNI: one vector of sixteen columns, and a multiply-add of pairs that adds to its sum by itself, so that
+/// Winograd's detour would only cost.
+#[cfg(target_arch = "x86_64")]
+pub(super) struct Avx512;
+
+#[cfg(target_arch = "x86_64")]
+impl Kernel for Avx512 {
+    #[inline(always)]
+    unsafe fn integers<const N: usize>(
+        a: *const i16,
+        depth: usize,
+        panel: *const i16,
+        scaling: Scaling,
+        out: *mut f32,
+        out_stride: usize,
+    ) {
+        use std::arch::x86_64::{
+            __m256i, _mm256_loadu_si256, _mm512_add_epi32, _mm512_add_ps, _mm512_castsi256_si512,
+            _mm512_cvtepi32_ps, _mm512_dpwssd_epi32, _mm512_inserti64x4, _mm512_loadu_ps, _mm512_mul_ps,
+            _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_si512, _mm512_storeu_ps,
+        };
+        // SAFETY: reads and writes stay within the bounds the caller promised; the caller runs with AVX-512 and VNNI.
+        unsafe {
+            // Two sums a row: one alone would wait for itself.
+            let mut sums = [[_mm512_setzero_si512(); 2]; N];
+            let mut panel = panel.cast::<__m256i>();
+            let mut a = a.cast::<i32>();
+            for _ in 0..depth / 4 {
+                // Eight columns and eight columns, as they lie in the panel.
+                let (late, early) = (
+                    _mm512_inserti64x4::<1>(
+                        _mm512_castsi256_si512(_mm256_loadu_si256(panel)),
+                        _mm256_loadu_si256(panel.add(2)),
+                    ),
+                    _mm512_inserti64x4::<1>(
+                        _mm512_castsi256_si512(_mm256_loadu_si256(panel.add(1))),
+                        _mm256_loadu_si256(panel.add(3)),
+                    ),
+                );
+                for row in 0..N {
+                    let x = _mm512_set1_epi32(a.add(2 * row).read_unaligned());
+                    let y = _mm512_set1_epi32(a.add(2 * row + 1).read_unaligned());
+                    sums[row][0] = _mm512_dpwssd_epi32(sums[row][0], x, early);
+                    sums[row][1] = _mm512_dpwssd_epi32(sums[row][1], y, late);
+                }
+                panel = panel.add(4);
+                a = a.add(2 * N);
+            }
+            let scales = _mm512_loadu_ps(scaling.scales);
+            let bias = _mm512_loadu_ps(scaling.bias);
+            for row in 0..N {
+                let sum = _mm512_cvtepi32_ps(_mm512_add_epi32(sums[row][0], sums[row][1]));
+                let factors = _mm512_mul_ps(_mm512_set1_ps(*scaling.steps.add(row)), scales);
+                let scaled = _mm512_add_ps(_mm512_mul_ps(sum, factors), bias);
+                _mm512_storeu_ps(out.add(row * out_stride), scaled);
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn floats<const N: usize, const FUSED: bool>(
+        a: *const f32,
+        stride: usize,
+        depth: usize,
+        panel: *const f32,
+        bias: *const f32,
+        out: *mut f32,
+        out_stride: usize,
+    ) {
+        use std::arch::x86_64::{
+            _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mul_ps, _mm512_set1_ps,
+            _mm512_setzero_ps, _mm512_storeu_ps,
+        };
+        // SAFETY: reads and writes stay within the bounds the caller promised; the caller runs with AVX-512.
+        unsafe {
+            let mut sums = [_mm512_setzero_ps(); N];
+            for k in 0..depth {
+                let weights = _mm512_loadu_ps(panel.add(k * PANEL));
+                for (row, sum) in sums.iter_mut().enumerate() {
+                    let x = _mm512_set1_ps(*a.add(row * stride + k));
+                    *sum = if FUSED {
+                        _mm512_fmadd_ps(x, weights, *sum)
+                    } else {
+                        _mm512_add_ps(*sum, _mm512_mul_ps(x, weights))
+                    };
+                }
+            }
+            for (row, &sum) in sums.iter().enumerate() {
+                let sum = if bias.is_null() {
+                    sum
+                } else {
+                    _mm512_add_ps(sum, _mm512_loadu_ps(bias))
+                };
+                _mm512_storeu_ps(out.add(row * out_stride), sum);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn fetch(soon: &[i8]) {
+        Avx2::fetch(soon);
+    }
+}
+
 /// simd128: eight columns at a time, since the engines have sixteen registers of four lanes.
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 pub(super) struct Simd128;
@@ -428,6 +532,16 @@ pub(super) fn settle<const N: usize, const GELU: bool>(
     }
 }
 
+/// Whether this machine has what [`Avx512`] takes.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn has_avx512() -> bool {
+    std::is_x86_feature_detected!("avx512f")
+        && std::is_x86_feature_detected!("avx512bw")
+        && std::is_x86_feature_detected!("avx512vnni")
+        && std::is_x86_feature_detected!("avx2")
+        && std::is_x86_feature_detected!("fma")
+}
+
 /// Runs `$body` with `$kernel` standing for the best kernel this machine has.
 macro_rules! with_kernel {
     ($kernel:ident, fn($($arg:ident: $type:ty),* $(,)?) $body:block) => {{
@@ -440,7 +554,14 @@ macro_rules! with_kernel {
             fn with_avx2($($arg: $type),*) {
                 body::<$crate::model::ops::kernel::Avx2>($($arg),*);
             }
-            if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
+            #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vnni")]
+            fn with_avx512($($arg: $type),*) {
+                body::<$crate::model::ops::kernel::Avx512>($($arg),*);
+            }
+            if $crate::model::ops::kernel::has_avx512() {
+                // SAFETY: the line above asked the machine for each of them.
+                unsafe { with_avx512($($arg),*) };
+            } else if std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") {
                 // SAFETY: the line above asked the machine for AVX2 and FMA.
                 unsafe { with_avx2($($arg),*) };
             } else {

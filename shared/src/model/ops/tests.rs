@@ -129,13 +129,19 @@ fn every_kernel_gives_the_same_integers() {
     };
     let (mut plain, mut vector) = ([0.0_f32; 4 * 20], [0.0_f32; 4 * 20]);
     #[allow(unsafe_code)]
-    // SAFETY: four rows and sixteen columns of `depth`, outputs twenty apart; AVX2 is asked for.
+    // SAFETY: four rows and sixteen columns of `depth`, outputs twenty apart; AVX2 and AVX-512 are asked for.
     unsafe {
         Plain::integers::<4>(a.as_ptr(), depth, panel.as_ptr(), scaling, plain.as_mut_ptr(), 20);
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("avx2") {
             let out = vector.as_mut_ptr();
             super::kernel::Avx2::integers::<4>(a.as_ptr(), depth, panel.as_ptr(), scaling, out, 20);
+            assert_eq!(plain, vector);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if super::kernel::has_avx512() {
+            let out = vector.as_mut_ptr();
+            super::kernel::Avx512::integers::<4>(a.as_ptr(), depth, panel.as_ptr(), scaling, out, 20);
             assert_eq!(plain, vector);
         }
     }
