@@ -14,9 +14,11 @@
 //! ```
 
 use gnnxml_shared::model::matcher::{MatcherConfig, NORM_EPSILON};
+use rayon::prelude::*;
 
 use super::batch::{Shard, Side, Sparse};
-use super::layout::{BranchSlots, LayerSlots, Layout};
+use super::layout::{BranchSlots, LayerSlots, Layout, Slot};
+use super::panels::{Packed, Weight, add_outer_products};
 use super::sgemm::{Matrix, add_transposed_times, times, times_transposed};
 use super::{Losses, Moment};
 
@@ -50,6 +52,62 @@ pub(super) struct Workspace {
     upper: Vec<f32>,
     lower: Vec<f32>,
     dreadout: Vec<f32>,
+    packed: Packed,
+}
+
+/// Every layer's two matrices as the products read them, laid out once for all shards of a step.
+#[derive(Debug, Default)]
+pub(super) struct Weights {
+    /// Branch by branch, layer by layer; a layer that the branches share stands in the first alone.
+    layers: Vec<Vec<LayerWeights>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct LayerWeights {
+    w1: Weight,
+    w2: Weight,
+}
+
+impl Weights {
+    pub(super) fn new(config: &MatcherConfig, layout: &Layout, dense: &[f32]) -> Self {
+        let mut weights = Self::default();
+        weights.prepare(config, layout, dense);
+        weights
+    }
+
+    /// Lays `dense` out, in the buffers of the step before.
+    pub(super) fn prepare(&mut self, config: &MatcherConfig, layout: &Layout, dense: &[f32]) {
+        self.layers.resize_with(layout.branches.len(), Vec::new);
+        let mut jobs = Vec::new();
+        for (number, (branch, layers)) in layout.branches.iter().zip(&mut self.layers).enumerate() {
+            layers.resize_with(branch.layers.len(), LayerWeights::default);
+            for (k, (slots, layer)) in branch.layers.iter().zip(layers).enumerate() {
+                if number > 0 && is_shared(layout, k) {
+                    continue;
+                }
+                // The sentence vectors are given: of the first layer's input only the embedded columns have a gradient.
+                let from = if k == 0 { config.width } else { 0 };
+                jobs.push((&mut layer.w1, slots.first(config, dense), from));
+                jobs.push((&mut layer.w2, slots.second(config, dense), 0));
+            }
+        }
+        jobs.into_par_iter()
+            .with_max_len(1)
+            .for_each(|(weight, matrix, from)| weight.prepare(matrix, from));
+    }
+
+    fn layer(&self, layout: &Layout, branch: usize, k: usize) -> &LayerWeights {
+        let branch = if is_shared(layout, k) { 0 } else { branch };
+        &self.layers[branch][k]
+    }
+}
+
+/// Whether layer k, from 0, is the same in all branches.
+fn is_shared(layout: &Layout, k: usize) -> bool {
+    layout
+        .branches
+        .iter()
+        .all(|b| b.layers[k].w1.start == layout.branches[0].layers[k].w1.start)
 }
 
 /// What a shard's pass needs besides the shard.
@@ -58,6 +116,8 @@ pub(super) struct Network<'a> {
     pub(super) config: &'a MatcherConfig,
     pub(super) layout: &'a Layout,
     pub(super) dense: &'a [f32],
+    /// The layers' matrices of `dense`, laid out.
+    pub(super) weights: &'a Weights,
     /// The embedding's rows of the batch's words.
     pub(super) words: &'a [f32],
     pub(super) moment: Moment,
@@ -104,6 +164,7 @@ fn forward(network: Network<'_>, number: usize, side: &Side, first_pair: usize, 
         config,
         layout,
         dense,
+        weights,
         words,
         moment,
     } = network;
@@ -119,15 +180,22 @@ fn forward(network: Network<'_>, number: usize, side: &Side, first_pair: usize, 
         let (features, embedded) = tape.x[v * width..(v + 1) * width].split_at_mut(d);
         features.copy_from_slice(&side.features[v * d..(v + 1) * d]);
         embedded.fill(0.0);
-        for (word, weight) in side.bag.row(v) {
-            add_scaled(embedded, &words[word * e..(word + 1) * e], weight);
-        }
+        add_rows(embedded, words, e, &side.bag, v);
     }
     tape.layers.resize_with(branch.layers.len(), LayerTape::default);
     for k in 0..branch.layers.len() {
         let (below, at) = tape.layers.split_at_mut(k);
         let input = below.last().map_or(&tape.x[..], |layer| &layer.h[..]);
-        layer_forward(config, &branch.layers[k], dense, side, input, &mut at[0]);
+        let laid_out = weights.layer(layout, number, k);
+        layer_forward(
+            config,
+            &branch.layers[k],
+            laid_out,
+            dense,
+            side,
+            input,
+            &mut at[0],
+        );
     }
     let total = config.readout_width();
     resize(&mut tape.readout, side.documents * total);
@@ -140,9 +208,7 @@ fn forward(network: Network<'_>, number: usize, side: &Side, first_pair: usize, 
         for document in 0..side.documents {
             let out = &mut tape.readout[document * total + column..][..width];
             out.fill(0.0);
-            for (v, factor) in side.readout.row(document) {
-                add_scaled(out, &h[v * width..(v + 1) * width], factor);
-            }
+            add_rows(out, h, width, &side.readout, document);
         }
         column += width;
     }
@@ -182,6 +248,7 @@ pub(super) fn read_layers(config: &MatcherConfig) -> std::ops::RangeInclusive<us
 fn layer_forward(
     config: &MatcherConfig,
     slots: &LayerSlots,
+    weights: &LayerWeights,
     dense: &[f32],
     side: &Side,
     input: &[f32],
@@ -199,24 +266,19 @@ fn layer_forward(
     }
     resize(&mut tape.sigma1, rows);
     resize(&mut tape.sigma2, rows);
-    let w1 = Matrix::new(slots.w1.of(dense), hidden, slots.inputs);
-    times_transposed(&mut tape.p, Matrix::new(input, rows, slots.inputs), w1, false);
+    let input = Matrix::new(input, rows, slots.inputs);
+    weights.w1.forward(&mut tape.p, input, slots.first(config, dense));
     let own = 1.0 + slots.epsilon.of(dense)[0];
     let (gain, shift) = (slots.gain1.of(dense), slots.shift1.of(dense));
     for v in 0..rows {
         let range = v * hidden..(v + 1) * hidden;
         let hat = &mut tape.hat1[range.clone()];
-        for (m, p) in hat.iter_mut().zip(&tape.p[range.clone()]) {
-            *m = own * p;
-        }
-        for (u, weight) in side.messages.row(v) {
-            add_scaled(hat, &tape.p[u * hidden..(u + 1) * hidden], weight);
-        }
+        gather(hat, own, &tape.p, v, &side.messages);
         tape.sigma1[v] = normalise(hat);
         affine_relu(hat, gain, shift, &mut tape.y[range]);
     }
-    let w2 = Matrix::new(slots.w2.of(dense), hidden, hidden);
-    times_transposed(&mut tape.hat2, Matrix::new(&tape.y, rows, hidden), w2, false);
+    let y = Matrix::new(&tape.y, rows, hidden);
+    weights.w2.forward(&mut tape.hat2, y, slots.second(config, dense));
     let (gain, shift) = (slots.gain2.of(dense), slots.shift2.of(dense));
     for v in 0..rows {
         let range = v * hidden..(v + 1) * hidden;
@@ -284,6 +346,7 @@ fn backward(
         config,
         layout,
         dense,
+        weights,
         moment,
         ..
     } = network;
@@ -293,6 +356,7 @@ fn backward(
         upper,
         lower,
         dreadout,
+        packed,
     } = space;
     let tape = &sides[number];
     let branch: &BranchSlots = &layout.branches[number];
@@ -344,65 +408,56 @@ fn backward(
     }
     for k in (1..=config.depth()).rev() {
         let slots = &branch.layers[k - 1];
+        let laid_out = weights.layer(layout, number, k - 1);
         let at = &tape.layers[k - 1];
+        let (w1, w2) = (slots.first(config, dense), slots.second(config, dense));
         normalised_backward(
-            upper, &at.h, &at.hat2, &at.sigma2, slots, false, dense, gradient, hidden,
+            upper,
+            &at.hat2,
+            &at.sigma2,
+            (&slots.gain2, &slots.shift2),
+            dense,
+            gradient,
         );
-        add_transposed_times(
-            slots.w2.of_mut(gradient),
-            Matrix::new(upper, rows, hidden),
-            Matrix::new(&at.y, rows, hidden),
-        );
+        let dq = Matrix::new(upper, rows, hidden);
+        let y = Matrix::new(&at.y, rows, hidden);
+        add_outer_products(slots.w2.of_mut(gradient), dq, y, packed);
         resize(lower, rows * hidden);
-        times(
-            lower,
-            hidden,
-            Matrix::new(upper, rows, hidden),
-            Matrix::new(slots.w2.of(dense), hidden, hidden),
-            false,
-        );
+        laid_out.w2.backward(lower, dq, w2, 0);
         normalised_backward(
-            lower, &at.y, &at.hat1, &at.sigma1, slots, true, dense, gradient, hidden,
+            lower,
+            &at.hat1,
+            &at.sigma1,
+            (&slots.gain1, &slots.shift1),
+            dense,
+            gradient,
         );
         // lower is ∂M; upper becomes ∂p.
         let own = 1.0 + slots.epsilon.of(dense)[0];
-        for (dp, dm) in upper.iter_mut().zip(lower.iter()) {
-            *dp = own * dm;
+        for (v, dp) in upper.chunks_exact_mut(hidden).enumerate() {
+            gather(dp, own, lower, v, &side.reached);
         }
-        let mut depsilon = 0.0;
-        for v in 0..rows {
-            let dm = &lower[v * hidden..(v + 1) * hidden];
-            if config.learn_epsilon {
-                depsilon += dot(dm, &at.p[v * hidden..(v + 1) * hidden]);
-            }
-            for (u, weight) in side.messages.row(v) {
-                add_scaled(&mut upper[u * hidden..(u + 1) * hidden], dm, weight);
-            }
+        if config.learn_epsilon {
+            let dm = lower.chunks_exact(hidden);
+            let terms = dm.zip(at.p.chunks_exact(hidden)).map(|(dm, p)| dot(dm, p));
+            slots.epsilon.of_mut(gradient)[0] += terms.sum::<f32>();
         }
-        slots.epsilon.of_mut(gradient)[0] += depsilon;
-        let (input, inputs) = match k {
-            1 => (&tape.x, slots.inputs),
-            k => (&tape.layers[k - 2].h, hidden),
+        let input = match k {
+            1 => &tape.x,
+            k => &tape.layers[k - 2].h,
         };
         let dp = Matrix::new(upper, rows, hidden);
-        add_transposed_times(slots.w1.of_mut(gradient), dp, Matrix::new(input, rows, inputs));
+        let input = Matrix::new(input, rows, slots.inputs);
+        add_outer_products(slots.w1.of_mut(gradient), dp, input, packed);
         if k > 1 {
-            times(
-                lower,
-                hidden,
-                dp,
-                Matrix::new(slots.w1.of(dense), hidden, hidden),
-                false,
-            );
+            laid_out.w1.backward(lower, dp, w1, 0);
             std::mem::swap(upper, lower);
             if config.reads_all_layers() {
                 column -= hidden;
                 spread_readout(&side.readout, dreadout, total, column, hidden, upper);
             }
         } else if !embedded.is_empty() {
-            let (d, e) = (config.width, config.embedding_width());
-            let w1 = Matrix::strided(&slots.w1.of(dense)[d..], hidden, e, slots.inputs);
-            times(embedded, e, dp, w1, false);
+            laid_out.w1.backward(embedded, dp, w1, config.width);
         }
     }
     if !embedded.is_empty() && *read_layers(config).start() == 0 {
@@ -437,44 +492,73 @@ fn spread_readout(
 
 /// From ∂ReLU(g·x̂ + s) to ∂x, row by row and in place; adds the gain's and the shift's gradient.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
 fn normalised_backward(
     out: &mut [f32],
-    after: &[f32],
     hat: &[f32],
     sigma: &[f32],
-    slots: &LayerSlots,
-    first: bool,
+    (gain_slot, shift_slot): (&Slot, &Slot),
     dense: &[f32],
     gradient: &mut [f32],
-    hidden: usize,
 ) {
-    let (gain_slot, shift_slot) = if first {
-        (&slots.gain1, &slots.shift1)
-    } else {
-        (&slots.gain2, &slots.shift2)
-    };
-    let gain = gain_slot.of(dense);
+    let (gain, shift) = (gain_slot.of(dense), shift_slot.of(dense));
+    let hidden = gain.len();
     // The two slots follow each other in the flat vector.
     let both = &mut gradient[gain_slot.start..shift_slot.start + hidden];
     let (dgain, dshift) = both.split_at_mut(hidden);
-    for (v, &sigma) in sigma.iter().enumerate() {
-        let range = v * hidden..(v + 1) * hidden;
-        let (row, after, hat) = (&mut out[range.clone()], &after[range.clone()], &hat[range]);
-        for i in 0..hidden {
-            let d = if after[i] > 0.0 { row[i] } else { 0.0 };
-            dshift[i] += d;
-            dgain[i] += d * hat[i];
-            row[i] = d * gain[i];
+    let rows = out.chunks_exact_mut(hidden).zip(hat.chunks_exact(hidden));
+    for ((row, hat), &sigma) in rows.zip(sigma) {
+        let values = row.iter_mut().zip(hat).zip(gain).zip(shift);
+        for ((((d, &x), &g), &s), (dg, ds)) in values.zip(dgain.iter_mut().zip(dshift.iter_mut())) {
+            // Cut where the forward pass cut: the same product and sum tell.
+            let open = if x * g + s > 0.0 { *d } else { 0.0 };
+            *ds += open;
+            *dg += open * x;
+            *d = open * g;
         }
         let mean = sum(row) / hidden as f32;
         let mean_hat = dot(row, hat) / hidden as f32;
         let scale = 1.0 / sigma;
-        for i in 0..hidden {
-            row[i] = (row[i] - mean - hat[i] * mean_hat) * scale;
+        for (d, x) in row.iter_mut().zip(hat) {
+            *d = (*d - mean - x * mean_hat) * scale;
         }
     }
 }
+
+/// out ← own·x_v + Σ_u a_vu·x_u.
+#[inline(always)]
+fn gather(out: &mut [f32], own: f32, x: &[f32], v: usize, a: &Sparse) {
+    let width = out.len();
+    for (out, x) in out.iter_mut().zip(&x[v * width..(v + 1) * width]) {
+        *out = own * x;
+    }
+    add_rows(out, x, width, a, v);
+}
+
+/// out ← out + Σ_u a_vu·x_u, a strip of columns at a time so that the sums stay in registers; `x` has rows of `width`.
+#[inline(always)]
+pub(super) fn add_rows(out: &mut [f32], x: &[f32], width: usize, a: &Sparse, v: usize) {
+    let (mut strips, rest) = (0, out.len() % STRIP);
+    for strip in out.chunks_exact_mut(STRIP) {
+        let mut sums = [0.0; STRIP];
+        sums.copy_from_slice(strip);
+        for (u, weight) in a.row(v) {
+            let x = &x[u * width + strips..][..STRIP];
+            for i in 0..STRIP {
+                sums[i] += weight * x[i];
+            }
+        }
+        strip.copy_from_slice(&sums);
+        strips += STRIP;
+    }
+    if rest > 0 {
+        for (u, weight) in a.row(v) {
+            add_scaled(&mut out[strips..], &x[u * width + strips..][..rest], weight);
+        }
+    }
+}
+
+/// Columns summed at once by [`add_rows`]: eight vectors of eight.
+const STRIP: usize = 64;
 
 /// x ← (x − μ)/σ; returns σ = √(variance + ε).
 #[inline(always)]

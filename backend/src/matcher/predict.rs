@@ -5,7 +5,7 @@ use gnnxml_shared::model::matcher::{Matcher, MatcherConfig, top_clusters};
 use rayon::prelude::*;
 
 use super::batch::Shard;
-use super::gin::{Network, Workspace, softplus};
+use super::gin::{Network, Weights, Workspace, softplus};
 use super::layout::Layout;
 use super::lists::Lists;
 use super::wide::shard_logits_wide;
@@ -28,10 +28,12 @@ pub(super) fn map_logits<T: Send>(
         dropout_key: 0,
         training: false,
     };
+    let weights = Weights::new(config, layout, dense);
     let network = Network {
         config,
         layout,
         dense,
+        weights: &weights,
         words: embedding,
         moment,
     };
