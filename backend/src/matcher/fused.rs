@@ -5,12 +5,13 @@ use std::sync::{Mutex, PoisonError};
 use gnnxml_shared::model::matcher::MatcherConfig;
 use rayon::prelude::*;
 
-use super::batch::{Batch, Side};
+use super::Moment;
+use super::batch::{Batch, Shard, Side};
 use super::engine::Gradient;
-use super::gin::{Network, Weights, Workspace, add_rows, add_scaled};
+use super::gin::{Network, Tape, Weights, Workspace, add_rows, add_scaled};
+use super::heads::Heads;
 use super::layout::Layout;
-use super::wide::shard_pass_wide;
-use super::{Losses, Moment};
+use super::wide::{shard_backward_wide, shard_forward_wide};
 
 /// Sums that a step's shards are spread over, each a gradient of its own. More of them balance the cores better and cost more traffic.
 /// Not the number of threads: the result must not depend on that.
@@ -20,16 +21,19 @@ const GROUPS: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     weights: Weights,
-    /// One for each thread that was ever at work at the same time: a shard finds its thread's last buffers in the cache.
+    heads: Heads,
+    /// Each shard's.
+    tapes: Vec<Vec<Tape>>,
+    /// One for each thread that was ever at work at the same time.
     spaces: Mutex<Vec<Workspace>>,
-    /// Each group's gradient.
+    /// Each group's gradient of the layers.
     gradients: Vec<Vec<f32>>,
     /// ∂ of the embedded columns of every vertex, shard by shard and side by side.
     embedded: Vec<f32>,
 }
 
 impl Scratch {
-    /// Mean losses and their gradient. Groups of shards run in parallel; all sums go in shard order, so the thread count does not show.
+    /// Mean losses and their gradient. All sums go in shard order, so the thread count does not show.
     pub(super) fn gradient(
         &mut self,
         (config, layout): (&MatcherConfig, &Layout),
@@ -46,64 +50,65 @@ impl Scratch {
             words,
             moment,
         };
-        let e = config.embedding_width();
-        let vertices: usize = batch.shards.iter().flat_map(|s| &s.sides).map(Side::rows).sum();
+        let (shards, e, total) = (
+            &batch.shards[..],
+            config.embedding_width(),
+            config.readout_width(),
+        );
+        if self.tapes.len() < shards.len() {
+            self.tapes.resize_with(shards.len(), Vec::new);
+        }
+        self.heads.reserve(network, shards.iter().map(Shard::pairs).sum());
+        let readouts = by_shard(shards, &mut self.heads.readouts, total);
+        let jobs = shards.par_iter().zip(first_pairs(shards)).zip(&mut self.tapes);
+        jobs.zip(readouts)
+            .with_max_len(1)
+            .for_each(|(((shard, first_pair), tapes), mut readouts)| {
+                shard_forward_wide(network, shard, first_pair, tapes, &mut readouts);
+            });
+
+        let mut gradient = vec![0.0; layout.len];
+        let mut losses = self.heads.pass(network, shards, &mut gradient);
+        losses.scale(1.0 / moment.pairs as f64);
+
+        let vertices: usize = shards.iter().flat_map(|s| &s.sides).map(Side::rows).sum();
         self.embedded.resize(vertices * e, 0.0);
-        let group = batch.shards.len().div_ceil(GROUPS).max(1);
-        let groups = batch.shards.len().div_ceil(group);
+        let mut rest = &mut self.embedded[..];
+        let mut jobs = Vec::with_capacity(shards.len());
+        let dreadouts = by_shard(shards, &mut self.heads.dreadouts, total);
+        for ((shard, tapes), dreadouts) in shards.iter().zip(&self.tapes).zip(dreadouts) {
+            let cut = |side: &Side| rest.split_off_mut(..side.rows() * e).unwrap_or_default();
+            let embedded: Vec<&mut [f32]> = shard.sides.iter().map(cut).collect();
+            jobs.push((shard, tapes, dreadouts, embedded));
+        }
+        let group = shards.len().div_ceil(GROUPS).max(1);
+        let groups = shards.len().div_ceil(group);
         if self.gradients.len() < groups {
             self.gradients.resize_with(groups, Vec::new);
         }
-        let mut jobs = Vec::with_capacity(groups);
-        let mut rest = &mut self.embedded[..];
-        let mut first_pair = 0;
-        for (shards, gradient) in batch.shards.chunks(group).zip(&mut self.gradients) {
-            let mut job = Vec::with_capacity(group);
-            for shard in shards {
-                let mut parts = Vec::with_capacity(shard.sides.len());
-                for side in &shard.sides {
-                    let (part, after) = std::mem::take(&mut rest).split_at_mut(side.rows() * e);
-                    parts.push(part);
-                    rest = after;
-                }
-                job.push((shard, first_pair, parts));
-                first_pair += shard.pairs();
-            }
-            jobs.push((job, gradient));
-        }
+        let layers = layout.layers();
         let spaces = || self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
-        let losses: Vec<Losses> = jobs
-            .into_par_iter()
-            .with_max_len(1)
-            .map(|(shards, gradient)| {
-                gradient.clear();
-                gradient.resize(layout.len, 0.0);
-                let mut space = spaces().pop().unwrap_or_default();
-                let mut losses = Losses::default();
-                for (shard, first_pair, mut parts) in shards {
-                    losses.add(shard_pass_wide(
-                        network, shard, first_pair, &mut space, gradient, &mut parts,
-                    ));
-                }
-                spaces().push(space);
-                losses
-            })
-            .collect();
-        let mut total = Losses::default();
-        losses.into_iter().for_each(|l| total.add(l));
-        total.scale(1.0 / moment.pairs as f64);
+        let groups = jobs.par_chunks_mut(group).zip(&mut self.gradients[..groups]);
+        groups.with_max_len(1).for_each(|(jobs, gradient)| {
+            gradient.resize(layout.len, 0.0);
+            layers.iter().for_each(|range| gradient[range.clone()].fill(0.0));
+            let mut space = spaces().pop().unwrap_or_default();
+            for (shard, tapes, dreadouts, embedded) in jobs {
+                shard_backward_wide(network, shard, tapes, dreadouts, &mut space, gradient, embedded);
+            }
+            spaces().push(space);
+        });
 
         const PART: usize = 1 << 14;
-        let parts = &self.gradients[..groups];
-        let mut dense_gradient = vec![0.0; layout.len];
-        dense_gradient
-            .par_chunks_mut(PART)
-            .enumerate()
-            .for_each(|(part, out)| {
-                for gradient in parts {
-                    add_scaled(out, &gradient[part * PART..][..out.len()], 1.0);
+        let parts = &self.gradients[..shards.len().div_ceil(group)];
+        for range in layers {
+            let chunks = gradient[range.clone()].par_chunks_mut(PART).enumerate();
+            chunks.for_each(|(chunk, out)| {
+                for part in parts {
+                    add_scaled(out, &part[range.start + chunk * PART..][..out.len()], 1.0);
                 }
             });
+        }
         let mut word_gradient = vec![0.0; words.len()];
         if e > 0 {
             let rows = word_gradient.par_chunks_mut(e).take(batch.words.len());
@@ -112,9 +117,29 @@ impl Scratch {
             });
         }
         Gradient {
-            losses: total,
-            dense: dense_gradient,
+            losses,
+            dense: gradient,
             words: word_gradient,
         }
     }
+}
+
+/// Each shard's first pair.
+fn first_pairs(shards: &[Shard]) -> Vec<usize> {
+    let mut next = 0;
+    let first = |shard: &Shard| {
+        next += shard.pairs();
+        next - shard.pairs()
+    };
+    shards.iter().map(first).collect()
+}
+
+/// Each side's buffer, a row of `width` a pair, cut at the shards.
+fn by_shard<'a>(shards: &[Shard], buffers: &'a mut [Vec<f32>], width: usize) -> Vec<Vec<&'a mut [f32]>> {
+    let mut rest: Vec<&mut [f32]> = buffers.iter_mut().map(|buffer| &mut buffer[..]).collect();
+    let of_shard = |shard: &Shard| {
+        let cut = |rest: &mut &'a mut [f32]| rest.split_off_mut(..shard.pairs() * width).unwrap_or_default();
+        rest.iter_mut().map(cut).collect()
+    };
+    shards.iter().map(of_shard).collect()
 }

@@ -16,11 +16,11 @@
 use gnnxml_shared::model::matcher::{MatcherConfig, NORM_EPSILON};
 use rayon::prelude::*;
 
+use super::Moment;
 use super::batch::{Shard, Side, Sparse};
 use super::layout::{BranchSlots, LayerSlots, Layout, Slot};
 use super::panels::{Packed, Weight, add_outer_products};
-use super::sgemm::{Matrix, add_transposed_times, times, times_transposed};
-use super::{Losses, Moment};
+use super::sgemm::{Matrix, times_transposed};
 
 /// What a layer keeps for its gradient.
 #[derive(Debug, Default)]
@@ -34,24 +34,19 @@ struct LayerTape {
     h: Vec<f32>,
 }
 
+/// What a side's gradient needs of its forward pass.
 #[derive(Debug, Default)]
-struct SideTape {
+pub(super) struct Tape {
     x: Vec<f32>,
     layers: Vec<LayerTape>,
-    /// h_G after dropout, document × read-out.
-    readout: Vec<f32>,
     mask: Vec<f32>,
-    logits: Vec<f32>,
 }
 
-/// Buffers of one shard, kept between steps.
+/// What the gradient passes through; a thread keeps it from shard to shard.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
-    sides: Vec<SideTape>,
-    dz: Vec<f32>,
     upper: Vec<f32>,
     lower: Vec<f32>,
-    dreadout: Vec<f32>,
     packed: Packed,
 }
 
@@ -123,43 +118,81 @@ pub(super) struct Network<'a> {
     pub(super) moment: Moment,
 }
 
-/// Loss sums over the shard's pairs; adds their gradient, divided by `moment.pairs`, to `gradient`, and writes that of the embedded columns
-/// of each side's x to `embedded`.
+/// Every side's read-outs after dropout, document × unit.
 #[inline(always)]
-pub(super) fn shard_pass(
+pub(super) fn shard_forward(
     network: Network<'_>,
     shard: &Shard,
     first_pair: usize,
+    tapes: &mut Vec<Tape>,
+    readouts: &mut [&mut [f32]],
+) {
+    tapes.resize_with(shard.sides.len(), Tape::default);
+    for (number, (side, tape)) in shard.sides.iter().zip(tapes).enumerate() {
+        forward(network, number, side, first_pair, tape, readouts[number]);
+    }
+}
+
+/// From the read-outs' gradient (which it masks) to the layers', added to `gradient`; writes that of the embedded columns of each
+/// side's x to `embedded`.
+#[inline(always)]
+pub(super) fn shard_backward(
+    network: Network<'_>,
+    shard: &Shard,
+    tapes: &[Tape],
+    dreadouts: &mut [&mut [f32]],
     space: &mut Workspace,
     gradient: &mut [f32],
     embedded: &mut [&mut [f32]],
-) -> Losses {
-    space.sides.resize_with(shard.sides.len(), SideTape::default);
-    for (number, (side, tape)) in shard.sides.iter().zip(&mut space.sides).enumerate() {
-        forward(network, number, side, first_pair, tape);
+) {
+    for (number, (side, tape)) in shard.sides.iter().zip(tapes).enumerate() {
+        let dreadout = &mut *dreadouts[number];
+        for (value, mask) in dreadout.iter_mut().zip(&tape.mask) {
+            *value *= mask;
+        }
+        backward(
+            network,
+            number,
+            (side, tape),
+            dreadout,
+            space,
+            gradient,
+            embedded[number],
+        );
     }
-    let losses = loss(network, shard, space);
-    for (number, side) in shard.sides.iter().enumerate() {
-        backward(network, number, side, space, gradient, embedded[number]);
-    }
-    losses
 }
 
 /// z of every pair, both sides forward only; document × cluster.
 #[inline(always)]
-pub(super) fn shard_logits(network: Network<'_>, shard: &Shard, space: &mut Workspace) -> Vec<f32> {
-    space.sides.resize_with(shard.sides.len(), SideTape::default);
+pub(super) fn shard_logits(network: Network<'_>, shard: &Shard, tapes: &mut Vec<Tape>) -> Vec<f32> {
+    let (clusters, total) = (network.config.clusters, network.config.readout_width());
+    let documents = shard.pairs();
+    let mut readouts = vec![vec![0.0; documents * total]; shard.sides.len()];
+    let mut parts: Vec<&mut [f32]> = readouts.iter_mut().map(|r| &mut r[..]).collect();
+    shard_forward(network, shard, 0, tapes, &mut parts);
     let shares = network.moment.shares(shard.sides.len());
-    let mut mixed = vec![0.0; shard.pairs() * network.config.clusters];
-    for (number, (side, tape)) in shard.sides.iter().zip(&mut space.sides).enumerate() {
-        forward(network, number, side, 0, tape);
-        add_scaled(&mut mixed, &tape.logits, shares[number]);
+    let mut mixed = vec![0.0; documents * clusters];
+    let mut logits = vec![0.0; documents * clusters];
+    for ((branch, readout), share) in network.layout.branches.iter().zip(&readouts).zip(shares) {
+        let head = Matrix::new(branch.head.of(network.dense), clusters, total);
+        times_transposed(&mut logits, Matrix::new(readout, documents, total), head, false);
+        add_scaled(&mut mixed, &logits, share);
+        for row in mixed.chunks_exact_mut(clusters) {
+            add_scaled(row, branch.bias.of(network.dense), share);
+        }
     }
     mixed
 }
 
 #[inline(always)]
-fn forward(network: Network<'_>, number: usize, side: &Side, first_pair: usize, tape: &mut SideTape) {
+fn forward(
+    network: Network<'_>,
+    number: usize,
+    side: &Side,
+    first_pair: usize,
+    tape: &mut Tape,
+    readout: &mut [f32],
+) {
     let Network {
         config,
         layout,
@@ -198,7 +231,6 @@ fn forward(network: Network<'_>, number: usize, side: &Side, first_pair: usize, 
         );
     }
     let total = config.readout_width();
-    resize(&mut tape.readout, side.documents * total);
     let mut column = 0;
     for k in read_layers(config) {
         let (h, width) = match k {
@@ -206,7 +238,7 @@ fn forward(network: Network<'_>, number: usize, side: &Side, first_pair: usize, 
             k => (&tape.layers[k - 1].h, config.hidden),
         };
         for document in 0..side.documents {
-            let out = &mut tape.readout[document * total + column..][..width];
+            let out = &mut readout[document * total + column..][..width];
             out.fill(0.0);
             add_rows(out, h, width, &side.readout, document);
         }
@@ -214,23 +246,11 @@ fn forward(network: Network<'_>, number: usize, side: &Side, first_pair: usize, 
     }
     if config.dropout > 0.0 && moment.training {
         dropout_mask(config, moment, number, first_pair, side.documents, &mut tape.mask);
-        for (value, mask) in tape.readout.iter_mut().zip(&tape.mask) {
+        for (value, mask) in readout.iter_mut().zip(&tape.mask) {
             *value *= mask;
         }
     } else {
         tape.mask.clear();
-    }
-    resize(&mut tape.logits, side.documents * config.clusters);
-    let head = Matrix::new(branch.head.of(dense), config.clusters, total);
-    times_transposed(
-        &mut tape.logits,
-        Matrix::new(&tape.readout, side.documents, total),
-        head,
-        false,
-    );
-    let bias = branch.bias.of(dense);
-    for row in tape.logits.chunks_exact_mut(config.clusters) {
-        add_scaled(row, bias, 1.0);
     }
 }
 
@@ -288,56 +308,12 @@ fn layer_forward(
     }
 }
 
-/// L = αE(ĝ, g_c) + (1−α)E(ĝ, g_r) with E(σ(z), g) = Σ_k w·g_k·softplus(−z_k) + (1−g_k)·softplus(z_k).
-#[inline(always)]
-fn loss(network: Network<'_>, shard: &Shard, space: &mut Workspace) -> Losses {
-    let Network { config, moment, .. } = network;
-    let clusters = config.clusters;
-    let positive = moment.positive_weight;
-    let shares = moment.shares(shard.sides.len());
-    resize(&mut space.dz, shard.pairs() * clusters);
-    let mut losses = Losses::default();
-    let scale = 1.0 / moment.pairs as f32;
-    for pair in 0..shard.pairs() {
-        let range = pair * clusters..(pair + 1) * clusters;
-        let dz = &mut space.dz[range.clone()];
-        dz.fill(0.0);
-        for (tape, share) in space.sides.iter().zip(shares) {
-            add_scaled(dz, &tape.logits[range.clone()], share);
-        }
-        let mut negative = 0.0f64;
-        let (mut of_side, mut corrections) = ([0.0f64; 2], Vec::new());
-        for (number, side) in shard.sides.iter().enumerate() {
-            for (k, _) in side.positives.row(pair) {
-                let z = dz[k];
-                of_side[number] += f64::from(positive * softplus(-z) - softplus(z));
-                corrections.push((k, shares[number] * ((positive - 1.0) * sigmoid(z) - positive)));
-            }
-        }
-        for z in dz.iter_mut() {
-            negative += f64::from(softplus(*z));
-            *z = sigmoid(*z);
-        }
-        for (k, correction) in corrections {
-            dz[k] += correction;
-        }
-        for z in dz.iter_mut() {
-            *z *= scale;
-        }
-        for (number, &share) in shares.iter().enumerate().take(shard.sides.len()) {
-            let side = negative + of_side[number];
-            losses.sides[number] += side;
-            losses.total += f64::from(share) * side;
-        }
-    }
-    losses
-}
-
 #[inline(always)]
 fn backward(
     network: Network<'_>,
     number: usize,
-    side: &Side,
+    (side, tape): (&Side, &Tape),
+    dreadout: &[f32],
     space: &mut Workspace,
     gradient: &mut [f32],
     embedded: &mut [f32],
@@ -350,53 +326,12 @@ fn backward(
         moment,
         ..
     } = network;
-    let Workspace {
-        sides,
-        dz,
-        upper,
-        lower,
-        dreadout,
-        packed,
-    } = space;
-    let tape = &sides[number];
+    let Workspace { upper, lower, packed } = space;
     let branch: &BranchSlots = &layout.branches[number];
     let (rows, hidden, total) = (side.rows(), config.hidden, config.readout_width());
-    let share = moment.shares(layout.branches.len())[number];
     embedded.fill(0.0);
-    if share == 0.0 {
+    if moment.shares(layout.branches.len())[number] == 0.0 {
         return;
-    }
-
-    // The classifier. dz is shared by the sides, so its share goes into the products' results.
-    let dz_rows: &[f32] = dz;
-    let dz = Matrix::new(dz_rows, side.documents, config.clusters);
-    resize(dreadout, side.documents * total);
-    times(
-        dreadout,
-        total,
-        dz,
-        Matrix::new(branch.head.of(dense), config.clusters, total),
-        false,
-    );
-    for value in dreadout.iter_mut() {
-        *value *= share;
-    }
-    // ∂W = share·dzᵀ·h_G: the scaled copy of h_G is the smaller of the two operands when K is large.
-    resize(upper, tape.readout.len());
-    for (scaled, value) in upper.iter_mut().zip(&tape.readout) {
-        *scaled = share * value;
-    }
-    add_transposed_times(
-        branch.head.of_mut(gradient),
-        dz,
-        Matrix::new(upper, side.documents, total),
-    );
-    let bias = branch.bias.of_mut(gradient);
-    for row in dz_rows.chunks_exact(config.clusters) {
-        add_scaled(bias, row, share);
-    }
-    for (value, mask) in dreadout.iter_mut().zip(&tape.mask) {
-        *value *= mask;
     }
 
     // Layer by layer, from the top. `upper` is ∂h^k, `lower` becomes ∂h^{k-1}.

@@ -118,6 +118,18 @@ impl Layout {
         }
     }
 
+    /// Everything but the classifiers.
+    pub(super) fn layers(&self) -> Vec<std::ops::Range<usize>> {
+        let mut ranges = Vec::new();
+        let mut start = 0;
+        for branch in &self.branches {
+            ranges.push(start..branch.head.start);
+            start = branch.bias.start + branch.bias.len;
+        }
+        ranges.push(start..self.len);
+        ranges
+    }
+
     /// The weights a run starts from: matrices uniform in ±√(3/inputs) (variance 1/inputs; heads a tenth of that), gains 1, the rest 0.
     pub(super) fn initial(&self, seed: u64) -> Vec<f32> {
         let mut flat = vec![0.0; self.len];

@@ -11,6 +11,7 @@ mod data;
 mod engine;
 mod fused;
 mod gin;
+mod heads;
 mod layout;
 mod lists;
 mod options;
