@@ -136,10 +136,12 @@ fn first_pairs(shards: &[Shard]) -> Vec<usize> {
 
 /// Each side's buffer, a row of `width` a pair, cut at the shards.
 fn by_shard<'a>(shards: &[Shard], buffers: &'a mut [Vec<f32>], width: usize) -> Vec<Vec<&'a mut [f32]>> {
-    let mut rest: Vec<&mut [f32]> = buffers.iter_mut().map(|buffer| &mut buffer[..]).collect();
-    let of_shard = |shard: &Shard| {
-        let cut = |rest: &mut &'a mut [f32]| rest.split_off_mut(..shard.pairs() * width).unwrap_or_default();
-        rest.iter_mut().map(cut).collect()
-    };
-    shards.iter().map(of_shard).collect()
+    let mut parts: Vec<Vec<&mut [f32]>> = shards.iter().map(|_| Vec::new()).collect();
+    for buffer in buffers {
+        let mut rest = &mut buffer[..];
+        for (shard, parts) in shards.iter().zip(&mut parts) {
+            parts.extend(rest.split_off_mut(..shard.pairs() * width));
+        }
+    }
+    parts
 }

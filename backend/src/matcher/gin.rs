@@ -1,8 +1,8 @@
-//! The bilateral network on the CPU: loss and gradient of a few pairs in one pass, by hand.
+//! The bilateral network on the CPU, by hand: from graphs to read-outs, and from the read-outs' gradient back.
 //!
-//! The same function as [`super::composed`], which candle differentiates; a test holds the two together. Fused because candle's
-//! element-wise passes and allocations cost more than the products: here each vertex row is normalised, shifted and cut while it is in the
-//! cache, sums over neighbours walk their lists, and every buffer is kept for the next step.
+//! The same function as [`super::composed`], which candle differentiates, with [`super::heads`] on top; a test holds the two together. Fused
+//! because candle's element-wise passes and allocations cost more than the products: here each vertex row is normalised, shifted and cut
+//! while it is in the cache, sums over neighbours walk their lists, and every buffer is kept for the next step.
 //!
 //! For a layer with p = H·W₁ᵀ, M = (1+ε)p + A·p, y = ReLU(g₁·M̂ + s₁), q = y·W₂ᵀ, H' = ReLU(g₂·q̂ + s₂), hats for the normalised rows:
 //!

@@ -67,7 +67,7 @@ impl Panels {
         if (self.rows, self.columns) == (rows, columns) {
             return;
         }
-        if columns % COLUMNS != 0 {
+        if !columns.is_multiple_of(COLUMNS) {
             // The lanes beyond the last column must be zero.
             self.lines.clear();
         }
@@ -305,7 +305,10 @@ unsafe fn tile<const R: usize, const STEP: usize>(
     stride: usize,
     add: bool,
 ) {
-    use std::arch::x86_64::*;
+    use std::arch::x86_64::{
+        _MM_HINT_T0, _mm_prefetch, _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_load_ps,
+        _mm256_loadu_ps, _mm256_setzero_ps, _mm256_storeu_ps,
+    };
     // SAFETY: passed on from the caller.
     unsafe {
         if add {
