@@ -18,6 +18,7 @@ use gnnxml_shared::text::Language;
 use rayon::prelude::*;
 
 use super::WrongInput;
+use super::bench::cpu_seconds;
 use super::bench_matcher_linear::LinearBaseline;
 use crate::data::{self, Document, IdFilter};
 use crate::labels::{ClusterOptions, DocumentLabels, LabelVectors, cluster_labels, label_vectors_sparse};
@@ -73,16 +74,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     std::fs::create_dir_all(&folder)?;
     let corpus = Prepared::new(args, &folder)?;
     corpus.describe();
-    let peak = measured_peak_gflops(rayon::current_num_threads());
     println!(
-        "peak of the products in this run: {peak:.0} GFLOP/s on {} threads\n",
+        "peak of the products before this run: {:.0} GFLOP/s on one thread, {:.0} on {}\n",
+        measured_peak_gflops(1),
+        measured_peak_gflops(rayon::current_num_threads()),
         rayon::current_num_threads()
     );
     println!(
-        "| model | cluster recall@{0} | label recall@{0} | tail cluster recall@{0} | epochs | s an epoch | busy | share of peak |",
+        "| model | cluster recall@{0} | label recall@{0} | tail cluster recall@{0} | epochs | s an epoch | CPU s an epoch | busy | peak beside it, GFLOP/s | share of it |",
         args.top
     );
-    println!("|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     if args.linear {
         corpus.linear(args);
     }
@@ -99,14 +101,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
                     model,
                     ..base.clone()
                 },
-                peak,
             )?;
         }
     } else if args.tries.is_empty() {
-        corpus.measure("default", &base, peak)?;
+        corpus.measure("default", &base)?;
     }
     for changes in &args.tries {
-        corpus.measure(changes, &changed(&base, changes)?, peak)?;
+        corpus.measure(changes, &changed(&base, changes)?)?;
     }
     if args.growth {
         corpus.growth(&base)?;
@@ -279,9 +280,13 @@ impl Prepared {
         }
     }
 
-    /// Trains, scores and prints a row.
-    fn measure(&self, name: &str, options: &TrainOptions, peak: f64) -> anyhow::Result<()> {
+    /// Trains, scores and prints a row. The peak is the mean of what was found right before and right after.
+    fn measure(&self, name: &str, options: &TrainOptions) -> anyhow::Result<()> {
+        let peak_now = || measured_peak_gflops(rayon::current_num_threads());
+        let (before, cpu) = (peak_now(), cpu_seconds());
         let trained = self.train(options)?;
+        let cpu = (cpu_seconds() - cpu) / f64::from(trained.epochs);
+        let peak = (before + peak_now()) / 2.0;
         let found: Vec<Vec<u32>> = predict(&trained.matcher, &self.valid, self.top)?
             .into_iter()
             .map(|top| top.into_iter().map(|(cluster, _)| cluster).collect())
@@ -292,7 +297,7 @@ impl Prepared {
             name,
             &found,
             &format!(
-                "{} | {steps:.2} | {:.1} % | {:.0} %",
+                "{} | {steps:.2} | {cpu:.2} | {:.1} % | {peak:.0} | {:.0} %",
                 trained.epochs,
                 100.0 * trained.busy,
                 100.0 * share
@@ -409,7 +414,7 @@ impl Prepared {
                 .par_iter()
                 .map(|row| baseline.top(row, args.top))
                 .collect();
-            self.print_row(name, &found, &format!("– | {seconds:.1} in all | – | –"));
+            self.print_row(name, &found, &format!("– | {seconds:.1} in all | – | – | – | –"));
         }
     }
 

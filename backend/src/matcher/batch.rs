@@ -48,6 +48,31 @@ impl Sparse {
         }
     }
 
+    /// Adds the transpose of the square block of `of` that starts at row and column `first`; senders come in ascending order.
+    fn append_transposed(&mut self, of: &Self, first: usize) {
+        let end = of.offsets.len() - 1;
+        let base = self.columns.len();
+        let mut next = vec![0u32; end - first + 1];
+        for &column in &of.columns[of.offsets[first] as usize..] {
+            next[column as usize - first + 1] += 1;
+        }
+        for row in 1..next.len() {
+            next[row] += next[row - 1];
+            self.offsets.push(base as u32 + next[row]);
+        }
+        let total = next[end - first] as usize;
+        self.columns.resize(base + total, 0);
+        self.values.resize(base + total, 0.0);
+        for row in first..end {
+            for (column, value) in of.row(row) {
+                let slot = &mut next[column - first];
+                self.columns[base + *slot as usize] = row as u32;
+                self.values[base + *slot as usize] = value;
+                *slot += 1;
+            }
+        }
+    }
+
     fn end_row(&mut self) {
         self.offsets.push(self.columns.len() as u32);
     }
@@ -67,6 +92,8 @@ pub(super) struct Side {
     pub(super) features: Vec<f32>,
     /// Which vertices' messages reach a vertex, and how strongly; its own (1+ε) is not in it.
     pub(super) messages: Sparse,
+    /// The same by sender: which vertices a vertex's message reaches. The gradient flows along these.
+    pub(super) reached: Sparse,
     /// The words of a vertex: columns are places in [`Batch::words`].
     pub(super) bag: Sparse,
     /// The read-out: document × vertex.
@@ -81,6 +108,7 @@ impl Side {
             documents: 0,
             features: Vec::new(),
             messages: Sparse::new(),
+            reached: Sparse::new(),
             bag: Sparse::new(),
             readout: Sparse::new(),
             positives: Sparse::new(),
@@ -101,6 +129,7 @@ impl Side {
             documents: range.len(),
             features: self.features[rows.start * width..rows.end * width].to_vec(),
             messages: self.messages.part(rows.clone(), first),
+            reached: self.reached.part(rows.clone(), first),
             bag: self.bag.part(rows, 0),
             readout: self.readout.part(range.clone(), first),
             positives: self.positives.part(range, 0),
@@ -152,6 +181,7 @@ impl Side {
             self.bag.end_row();
             self.readout.push(first + n as u32, 1.0);
         }
+        self.reached.append_transposed(&self.messages, first as usize);
         self.readout.end_row();
         for &cluster in positives {
             self.positives.push(cluster, 1.0);

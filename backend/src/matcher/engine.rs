@@ -1,6 +1,6 @@
 //! Which code computes a step's gradient, and where.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use candle_core::{DType, Device, Tensor, Var};
 use gnnxml_shared::model::matcher::MatcherConfig;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::{Batch, Shard};
 use super::composed::{Place, shard_loss};
-use super::fused::{FusedLoss, Scratch};
+use super::fused::Scratch;
 use super::layout::Layout;
 use super::{Losses, MatcherError, Moment};
 
@@ -83,7 +83,7 @@ pub(super) struct Gradient {
 #[derive(Debug)]
 pub(super) enum Engine {
     /// By hand, all cores, `f32`.
-    Fused(Arc<Mutex<Scratch>>),
+    Fused(Box<Mutex<Scratch>>),
     /// By candle, any device.
     Composed(Place),
 }
@@ -102,7 +102,7 @@ impl Engine {
             Precision::F64 => DType::F64,
         };
         Ok(if device.is_cpu() && dtype == DType::F32 && !composed {
-            Self::Fused(Arc::default())
+            Self::Fused(Box::default())
         } else {
             Self::Composed(Place { device, dtype })
         })
@@ -116,32 +116,18 @@ impl Engine {
         batch: &Arc<Batch>,
         moment: Moment,
     ) -> Result<Gradient, MatcherError> {
-        let e = config.embedding_width();
-        // Candle has no tensor without elements: a lone zero stands for an empty list of words.
-        let (words, shape) = if words.is_empty() {
-            (vec![0.0], (1, 1))
-        } else {
-            (words, (batch.words.len(), e))
-        };
         match self {
             Self::Fused(scratch) => {
-                let dense = Var::from_slice(dense, dense.len(), &Device::Cpu)?;
-                let words = Var::from_vec(words, shape, &Device::Cpu)?;
-                let op = FusedLoss::new(config, layout, batch, moment, scratch);
-                let losses = dense.apply_op2(words.as_tensor(), op)?;
-                let gradients = losses.narrow(0, 0, 1)?.sum_all()?.backward()?;
-                let losses = losses.to_vec1::<f32>()?;
-                let of = |var: &Var| flat(gradients.get(var.as_tensor()), var.as_tensor());
-                Ok(Gradient {
-                    losses: Losses {
-                        total: f64::from(losses[0]),
-                        sides: [f64::from(losses[1]), f64::from(losses[2])],
-                    },
-                    dense: of(&dense)?,
-                    words: of(&words)?,
-                })
+                let mut scratch = scratch.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(scratch.gradient((config, layout), (dense, &words), batch, moment))
             }
             Self::Composed(place) => {
+                // Candle has no tensor without elements: a lone zero stands for an empty list of words.
+                let (words, shape) = if words.is_empty() {
+                    (vec![0.0], (1, 1))
+                } else {
+                    (words, (batch.words.len(), config.embedding_width()))
+                };
                 let dense = Var::from_tensor(&Tensor::from_slice(dense, dense.len(), &place.device)?)?;
                 let words = Var::from_tensor(&Tensor::from_vec(words, shape, &place.device)?)?;
                 let mut sum = Gradient {
@@ -174,6 +160,7 @@ impl Engine {
                     split_when_out_of_memory(shard, first_pair, &mut pass)?;
                     first_pair += shard.pairs();
                 }
+                sum.words.truncate(batch.words.len() * config.embedding_width());
                 Ok(sum)
             }
         }

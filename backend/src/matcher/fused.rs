@@ -1,179 +1,147 @@
-//! The fused pass as one candle operation: (dense weights, word rows) → losses, with its gradient.
+//! A step's loss and gradient on all cores.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use candle_core::{CpuStorage, CustomOp2, Layout as TensorLayout, Result, Shape, Tensor, bail};
 use gnnxml_shared::model::matcher::MatcherConfig;
 use rayon::prelude::*;
 
-use super::batch::Batch;
-use super::gin::{Network, Workspace, add_scaled};
+use super::Moment;
+use super::batch::{Batch, Shard, Side};
+use super::engine::Gradient;
+use super::gin::{Network, Tape, Weights, Workspace, add_rows, add_scaled};
+use super::heads::Heads;
 use super::layout::Layout;
-use super::wide::shard_pass_wide;
-use super::{Losses, Moment};
+use super::wide::{shard_backward_wide, shard_forward_wide};
 
-/// Buffers of all shards, handed from step to step.
+/// Sums that a step's shards are spread over, each a gradient of its own. More of them balance the cores better and cost more traffic.
+/// Not the number of threads: the result must not depend on that.
+const GROUPS: usize = 8;
+
+/// Buffers that a step leaves to the next.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    shards: Vec<(Workspace, Vec<f32>)>,
+    weights: Weights,
+    heads: Heads,
+    /// Each shard's.
+    tapes: Vec<Vec<Tape>>,
+    /// One for each thread that was ever at work at the same time.
+    spaces: Mutex<Vec<Workspace>>,
+    /// Each group's gradient of the layers.
+    gradients: Vec<Vec<f32>>,
+    /// ∂ of the embedded columns of every vertex, shard by shard and side by side.
+    embedded: Vec<f32>,
 }
 
-/// One batch's loss. Forward computes the gradient along; backward hands it out.
-#[derive(Debug)]
-pub(super) struct FusedLoss {
-    pub(super) config: Arc<MatcherConfig>,
-    pub(super) layout: Arc<Layout>,
-    pub(super) batch: Arc<Batch>,
-    pub(super) moment: Moment,
-    pub(super) scratch: Arc<Mutex<Scratch>>,
-    gradient: Mutex<Option<(Vec<f32>, Vec<f32>)>>,
-}
-
-impl FusedLoss {
-    pub(super) fn new(
-        config: &Arc<MatcherConfig>,
-        layout: &Arc<Layout>,
-        batch: &Arc<Batch>,
+impl Scratch {
+    /// Mean losses and their gradient. All sums go in shard order, so the thread count does not show.
+    pub(super) fn gradient(
+        &mut self,
+        (config, layout): (&MatcherConfig, &Layout),
+        (dense, words): (&[f32], &[f32]),
+        batch: &Batch,
         moment: Moment,
-        scratch: &Arc<Mutex<Scratch>>,
-    ) -> Self {
-        Self {
-            config: Arc::clone(config),
-            layout: Arc::clone(layout),
-            batch: Arc::clone(batch),
-            moment,
-            scratch: Arc::clone(scratch),
-            gradient: Mutex::new(None),
-        }
-    }
-
-    /// Losses, ∂dense and ∂words. Shards run in parallel; sums over them go in shard order, so the thread count does not show.
-    fn run(&self, dense: &[f32], words: &[f32]) -> (Losses, Vec<f32>, Vec<f32>) {
-        let e = self.config.embedding_width();
+    ) -> Gradient {
+        self.weights.prepare(config, layout, dense);
         let network = Network {
-            config: &self.config,
-            layout: &self.layout,
+            config,
+            layout,
             dense,
+            weights: &self.weights,
             words,
-            moment: self.moment,
+            moment,
         };
-        let shards = &self.batch.shards;
-        let vertices: usize = shards
-            .iter()
-            .flat_map(|s| &s.sides)
-            .map(super::batch::Side::rows)
-            .sum();
-        let mut embedded = vec![0.0; vertices * e];
-        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        if scratch.shards.len() < shards.len() {
-            scratch.shards.resize_with(shards.len(), Default::default);
+        let (shards, e, total) = (
+            &batch.shards[..],
+            config.embedding_width(),
+            config.readout_width(),
+        );
+        if self.tapes.len() < shards.len() {
+            self.tapes.resize_with(shards.len(), Vec::new);
         }
-        let mut jobs = Vec::with_capacity(shards.len());
-        let mut rest = &mut embedded[..];
-        let mut first_pair = 0;
-        for (shard, (space, gradient)) in shards.iter().zip(&mut scratch.shards) {
-            let mut parts = Vec::with_capacity(shard.sides.len());
-            for side in &shard.sides {
-                let (part, after) = std::mem::take(&mut rest).split_at_mut(side.rows() * e);
-                parts.push(part);
-                rest = after;
-            }
-            jobs.push((shard, first_pair, space, gradient, parts));
-            first_pair += shard.pairs();
-        }
-        let losses: Vec<Losses> = jobs
-            .into_par_iter()
+        self.heads.reserve(network, shards.iter().map(Shard::pairs).sum());
+        let readouts = by_shard(shards, &mut self.heads.readouts, total);
+        let jobs = shards.par_iter().zip(first_pairs(shards)).zip(&mut self.tapes);
+        jobs.zip(readouts)
             .with_max_len(1)
-            .map(|(shard, first_pair, space, gradient, mut parts)| {
-                gradient.clear();
-                gradient.resize(self.layout.len, 0.0);
-                shard_pass_wide(network, shard, first_pair, space, gradient, &mut parts)
-            })
-            .collect();
-        let mut total = Losses::default();
-        losses.into_iter().for_each(|l| total.add(l));
+            .for_each(|(((shard, first_pair), tapes), mut readouts)| {
+                shard_forward_wide(network, shard, first_pair, tapes, &mut readouts);
+            });
+
+        let mut gradient = vec![0.0; layout.len];
+        let mut losses = self.heads.pass(network, shards, &mut gradient);
+        losses.scale(1.0 / moment.pairs as f64);
+
+        let vertices: usize = shards.iter().flat_map(|s| &s.sides).map(Side::rows).sum();
+        self.embedded.resize(vertices * e, 0.0);
+        let mut rest = &mut self.embedded[..];
+        let mut jobs = Vec::with_capacity(shards.len());
+        let dreadouts = by_shard(shards, &mut self.heads.dreadouts, total);
+        for ((shard, tapes), dreadouts) in shards.iter().zip(&self.tapes).zip(dreadouts) {
+            let cut = |side: &Side| rest.split_off_mut(..side.rows() * e).unwrap_or_default();
+            let embedded: Vec<&mut [f32]> = shard.sides.iter().map(cut).collect();
+            jobs.push((shard, tapes, dreadouts, embedded));
+        }
+        let group = shards.len().div_ceil(GROUPS).max(1);
+        let groups = shards.len().div_ceil(group);
+        if self.gradients.len() < groups {
+            self.gradients.resize_with(groups, Vec::new);
+        }
+        let layers = layout.layers();
+        let spaces = || self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let groups = jobs.par_chunks_mut(group).zip(&mut self.gradients[..groups]);
+        groups.with_max_len(1).for_each(|(jobs, gradient)| {
+            gradient.resize(layout.len, 0.0);
+            layers.iter().for_each(|range| gradient[range.clone()].fill(0.0));
+            let mut space = spaces().pop().unwrap_or_default();
+            for (shard, tapes, dreadouts, embedded) in jobs {
+                shard_backward_wide(network, shard, tapes, dreadouts, &mut space, gradient, embedded);
+            }
+            spaces().push(space);
+        });
 
         const PART: usize = 1 << 14;
-        let parts = &scratch.shards[..shards.len()];
-        let mut dense_gradient = vec![0.0; self.layout.len];
-        dense_gradient
-            .par_chunks_mut(PART)
-            .enumerate()
-            .for_each(|(part, out)| {
-                for (_, gradient) in parts {
-                    add_scaled(out, &gradient[part * PART..][..out.len()], 1.0);
-                }
-            });
-        let holders = &self.batch.holders;
-        let mut word_gradient = vec![0.0; words.len()];
-        if e > 0 {
-            let rows = word_gradient.par_chunks_mut(e).take(self.batch.words.len());
-            rows.enumerate().with_min_len(256).for_each(|(word, out)| {
-                for (vertex, weight) in holders.row(word) {
-                    add_scaled(out, &embedded[vertex * e..(vertex + 1) * e], weight);
+        let parts = &self.gradients[..shards.len().div_ceil(group)];
+        for range in layers {
+            let chunks = gradient[range.clone()].par_chunks_mut(PART).enumerate();
+            chunks.for_each(|(chunk, out)| {
+                for part in parts {
+                    add_scaled(out, &part[range.start + chunk * PART..][..out.len()], 1.0);
                 }
             });
         }
-        (total, dense_gradient, word_gradient)
+        let mut word_gradient = vec![0.0; words.len()];
+        if e > 0 {
+            let rows = word_gradient.par_chunks_mut(e).take(batch.words.len());
+            rows.enumerate().with_min_len(256).for_each(|(word, out)| {
+                add_rows(out, &self.embedded, e, &batch.holders, word);
+            });
+        }
+        Gradient {
+            losses,
+            dense: gradient,
+            words: word_gradient,
+        }
     }
 }
 
-impl CustomOp2 for FusedLoss {
-    fn name(&self) -> &'static str {
-        "fused-bilateral-gin"
-    }
+/// Each shard's first pair.
+fn first_pairs(shards: &[Shard]) -> Vec<usize> {
+    let mut next = 0;
+    let first = |shard: &Shard| {
+        next += shard.pairs();
+        next - shard.pairs()
+    };
+    shards.iter().map(first).collect()
+}
 
-    fn cpu_fwd(
-        &self,
-        dense: &CpuStorage,
-        dense_layout: &TensorLayout,
-        words: &CpuStorage,
-        words_layout: &TensorLayout,
-    ) -> Result<(CpuStorage, Shape)> {
-        let slice = |storage: &CpuStorage, layout: &TensorLayout| -> Result<std::ops::Range<usize>> {
-            let (CpuStorage::F32(_), Some((start, end))) = (storage, layout.contiguous_offsets()) else {
-                bail!("the fused matcher takes contiguous f32 weights")
-            };
-            Ok(start..end)
-        };
-        let (dense_range, words_range) = (slice(dense, dense_layout)?, slice(words, words_layout)?);
-        let (losses, dense, words) = self.run(
-            &dense.as_slice::<f32>()?[dense_range],
-            &words.as_slice::<f32>()?[words_range],
-        );
-        *self.gradient.lock().unwrap_or_else(PoisonError::into_inner) = Some((dense, words));
-        let scale = 1.0 / self.moment.pairs as f64;
-        let values = [losses.total, losses.sides[0], losses.sides[1]].map(|l| (l * scale) as f32);
-        Ok((CpuStorage::F32(values.to_vec()), Shape::from(3)))
-    }
-
-    fn bwd(
-        &self,
-        dense: &Tensor,
-        words: &Tensor,
-        _losses: &Tensor,
-        upstream: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-        let Some((dense_gradient, word_gradient)) = self
-            .gradient
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        else {
-            bail!("{} was asked for its gradient twice", self.name())
-        };
-        // Only the total is ever differentiated; it is the mean that the optimiser sees.
-        let upstream = upstream.to_vec1::<f32>()?;
-        if upstream != [1.0, 0.0, 0.0] {
-            bail!(
-                "{} differentiates its total loss only, found {upstream:?}",
-                self.name()
-            )
+/// Each side's buffer, a row of `width` a pair, cut at the shards.
+fn by_shard<'a>(shards: &[Shard], buffers: &'a mut [Vec<f32>], width: usize) -> Vec<Vec<&'a mut [f32]>> {
+    let mut parts: Vec<Vec<&mut [f32]>> = shards.iter().map(|_| Vec::new()).collect();
+    for buffer in buffers {
+        let mut rest = &mut buffer[..];
+        for (shard, parts) in shards.iter().zip(&mut parts) {
+            parts.extend(rest.split_off_mut(..shard.pairs() * width));
         }
-        let device = dense.device();
-        Ok((
-            Some(Tensor::from_vec(dense_gradient, dense.shape(), device)?),
-            Some(Tensor::from_vec(word_gradient, words.shape(), device)?),
-        ))
     }
+    parts
 }

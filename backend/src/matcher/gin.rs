@@ -1,8 +1,8 @@
-//! The bilateral network on the CPU: loss and gradient of a few pairs in one pass, by hand.
+//! The bilateral network on the CPU, by hand: from graphs to read-outs, and from the read-outs' gradient back.
 //!
-//! The same function as [`super::composed`], which candle differentiates; a test holds the two together. Fused because candle's
-//! element-wise passes and allocations cost more than the products: here each vertex row is normalised, shifted and cut while it is in the
-//! cache, sums over neighbours walk their lists, and every buffer is kept for the next step.
+//! The same function as [`super::composed`], which candle differentiates, with [`super::heads`] on top; a test holds the two together. Fused
+//! because candle's element-wise passes and allocations cost more than the products: here each vertex row is normalised, shifted and cut
+//! while it is in the cache, sums over neighbours walk their lists, and every buffer is kept for the next step.
 //!
 //! For a layer with p = H·W₁ᵀ, M = (1+ε)p + A·p, y = ReLU(g₁·M̂ + s₁), q = y·W₂ᵀ, H' = ReLU(g₂·q̂ + s₂), hats for the normalised rows:
 //!
@@ -14,11 +14,13 @@
 //! ```
 
 use gnnxml_shared::model::matcher::{MatcherConfig, NORM_EPSILON};
+use rayon::prelude::*;
 
+use super::Moment;
 use super::batch::{Shard, Side, Sparse};
-use super::layout::{BranchSlots, LayerSlots, Layout};
-use super::sgemm::{Matrix, add_transposed_times, times, times_transposed};
-use super::{Losses, Moment};
+use super::layout::{BranchSlots, LayerSlots, Layout, Slot};
+use super::panels::{Packed, Weight, add_outer_products};
+use super::sgemm::{Matrix, times_transposed};
 
 /// What a layer keeps for its gradient.
 #[derive(Debug, Default)]
@@ -32,24 +34,75 @@ struct LayerTape {
     h: Vec<f32>,
 }
 
+/// What a side's gradient needs of its forward pass.
 #[derive(Debug, Default)]
-struct SideTape {
+pub(super) struct Tape {
     x: Vec<f32>,
     layers: Vec<LayerTape>,
-    /// h_G after dropout, document × read-out.
-    readout: Vec<f32>,
     mask: Vec<f32>,
-    logits: Vec<f32>,
 }
 
-/// Buffers of one shard, kept between steps.
+/// What the gradient passes through; a thread keeps it from shard to shard.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
-    sides: Vec<SideTape>,
-    dz: Vec<f32>,
     upper: Vec<f32>,
     lower: Vec<f32>,
-    dreadout: Vec<f32>,
+    packed: Packed,
+}
+
+/// Every layer's two matrices as the products read them, laid out once for all shards of a step.
+#[derive(Debug, Default)]
+pub(super) struct Weights {
+    /// Branch by branch, layer by layer; a layer that the branches share stands in the first alone.
+    layers: Vec<Vec<LayerWeights>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct LayerWeights {
+    w1: Weight,
+    w2: Weight,
+}
+
+impl Weights {
+    pub(super) fn new(config: &MatcherConfig, layout: &Layout, dense: &[f32]) -> Self {
+        let mut weights = Self::default();
+        weights.prepare(config, layout, dense);
+        weights
+    }
+
+    /// Lays `dense` out, in the buffers of the step before.
+    pub(super) fn prepare(&mut self, config: &MatcherConfig, layout: &Layout, dense: &[f32]) {
+        self.layers.resize_with(layout.branches.len(), Vec::new);
+        let mut jobs = Vec::new();
+        for (number, (branch, layers)) in layout.branches.iter().zip(&mut self.layers).enumerate() {
+            layers.resize_with(branch.layers.len(), LayerWeights::default);
+            for (k, (slots, layer)) in branch.layers.iter().zip(layers).enumerate() {
+                if number > 0 && is_shared(layout, k) {
+                    continue;
+                }
+                // The sentence vectors are given: of the first layer's input only the embedded columns have a gradient.
+                let from = if k == 0 { config.width } else { 0 };
+                jobs.push((&mut layer.w1, slots.first(config, dense), from));
+                jobs.push((&mut layer.w2, slots.second(config, dense), 0));
+            }
+        }
+        jobs.into_par_iter()
+            .with_max_len(1)
+            .for_each(|(weight, matrix, from)| weight.prepare(matrix, from));
+    }
+
+    fn layer(&self, layout: &Layout, branch: usize, k: usize) -> &LayerWeights {
+        let branch = if is_shared(layout, k) { 0 } else { branch };
+        &self.layers[branch][k]
+    }
+}
+
+/// Whether layer k, from 0, is the same in all branches.
+fn is_shared(layout: &Layout, k: usize) -> bool {
+    layout
+        .branches
+        .iter()
+        .all(|b| b.layers[k].w1.start == layout.branches[0].layers[k].w1.start)
 }
 
 /// What a shard's pass needs besides the shard.
@@ -58,52 +111,93 @@ pub(super) struct Network<'a> {
     pub(super) config: &'a MatcherConfig,
     pub(super) layout: &'a Layout,
     pub(super) dense: &'a [f32],
+    /// The layers' matrices of `dense`, laid out.
+    pub(super) weights: &'a Weights,
     /// The embedding's rows of the batch's words.
     pub(super) words: &'a [f32],
     pub(super) moment: Moment,
 }
 
-/// Loss sums over the shard's pairs; adds their gradient, divided by `moment.pairs`, to `gradient`, and writes that of the embedded columns
-/// of each side's x to `embedded`.
+/// Every side's read-outs after dropout, document × unit.
 #[inline(always)]
-pub(super) fn shard_pass(
+pub(super) fn shard_forward(
     network: Network<'_>,
     shard: &Shard,
     first_pair: usize,
+    tapes: &mut Vec<Tape>,
+    readouts: &mut [&mut [f32]],
+) {
+    tapes.resize_with(shard.sides.len(), Tape::default);
+    for (number, (side, tape)) in shard.sides.iter().zip(tapes).enumerate() {
+        forward(network, number, side, first_pair, tape, readouts[number]);
+    }
+}
+
+/// From the read-outs' gradient (which it masks) to the layers', added to `gradient`; writes that of the embedded columns of each
+/// side's x to `embedded`.
+#[inline(always)]
+pub(super) fn shard_backward(
+    network: Network<'_>,
+    shard: &Shard,
+    tapes: &[Tape],
+    dreadouts: &mut [&mut [f32]],
     space: &mut Workspace,
     gradient: &mut [f32],
     embedded: &mut [&mut [f32]],
-) -> Losses {
-    space.sides.resize_with(shard.sides.len(), SideTape::default);
-    for (number, (side, tape)) in shard.sides.iter().zip(&mut space.sides).enumerate() {
-        forward(network, number, side, first_pair, tape);
+) {
+    for (number, (side, tape)) in shard.sides.iter().zip(tapes).enumerate() {
+        let dreadout = &mut *dreadouts[number];
+        for (value, mask) in dreadout.iter_mut().zip(&tape.mask) {
+            *value *= mask;
+        }
+        backward(
+            network,
+            number,
+            (side, tape),
+            dreadout,
+            space,
+            gradient,
+            embedded[number],
+        );
     }
-    let losses = loss(network, shard, space);
-    for (number, side) in shard.sides.iter().enumerate() {
-        backward(network, number, side, space, gradient, embedded[number]);
-    }
-    losses
 }
 
 /// z of every pair, both sides forward only; document × cluster.
 #[inline(always)]
-pub(super) fn shard_logits(network: Network<'_>, shard: &Shard, space: &mut Workspace) -> Vec<f32> {
-    space.sides.resize_with(shard.sides.len(), SideTape::default);
+pub(super) fn shard_logits(network: Network<'_>, shard: &Shard, tapes: &mut Vec<Tape>) -> Vec<f32> {
+    let (clusters, total) = (network.config.clusters, network.config.readout_width());
+    let documents = shard.pairs();
+    let mut readouts = vec![vec![0.0; documents * total]; shard.sides.len()];
+    let mut parts: Vec<&mut [f32]> = readouts.iter_mut().map(|r| &mut r[..]).collect();
+    shard_forward(network, shard, 0, tapes, &mut parts);
     let shares = network.moment.shares(shard.sides.len());
-    let mut mixed = vec![0.0; shard.pairs() * network.config.clusters];
-    for (number, (side, tape)) in shard.sides.iter().zip(&mut space.sides).enumerate() {
-        forward(network, number, side, 0, tape);
-        add_scaled(&mut mixed, &tape.logits, shares[number]);
+    let mut mixed = vec![0.0; documents * clusters];
+    let mut logits = vec![0.0; documents * clusters];
+    for ((branch, readout), share) in network.layout.branches.iter().zip(&readouts).zip(shares) {
+        let head = Matrix::new(branch.head.of(network.dense), clusters, total);
+        times_transposed(&mut logits, Matrix::new(readout, documents, total), head, false);
+        add_scaled(&mut mixed, &logits, share);
+        for row in mixed.chunks_exact_mut(clusters) {
+            add_scaled(row, branch.bias.of(network.dense), share);
+        }
     }
     mixed
 }
 
 #[inline(always)]
-fn forward(network: Network<'_>, number: usize, side: &Side, first_pair: usize, tape: &mut SideTape) {
+fn forward(
+    network: Network<'_>,
+    number: usize,
+    side: &Side,
+    first_pair: usize,
+    tape: &mut Tape,
+    readout: &mut [f32],
+) {
     let Network {
         config,
         layout,
         dense,
+        weights,
         words,
         moment,
     } = network;
@@ -119,18 +213,24 @@ fn forward(network: Network<'_>, number: usize, side: &Side, first_pair: usize, 
         let (features, embedded) = tape.x[v * width..(v + 1) * width].split_at_mut(d);
         features.copy_from_slice(&side.features[v * d..(v + 1) * d]);
         embedded.fill(0.0);
-        for (word, weight) in side.bag.row(v) {
-            add_scaled(embedded, &words[word * e..(word + 1) * e], weight);
-        }
+        add_rows(embedded, words, e, &side.bag, v);
     }
     tape.layers.resize_with(branch.layers.len(), LayerTape::default);
     for k in 0..branch.layers.len() {
         let (below, at) = tape.layers.split_at_mut(k);
         let input = below.last().map_or(&tape.x[..], |layer| &layer.h[..]);
-        layer_forward(config, &branch.layers[k], dense, side, input, &mut at[0]);
+        let laid_out = weights.layer(layout, number, k);
+        layer_forward(
+            config,
+            &branch.layers[k],
+            laid_out,
+            dense,
+            side,
+            input,
+            &mut at[0],
+        );
     }
     let total = config.readout_width();
-    resize(&mut tape.readout, side.documents * total);
     let mut column = 0;
     for k in read_layers(config) {
         let (h, width) = match k {
@@ -138,33 +238,19 @@ fn forward(network: Network<'_>, number: usize, side: &Side, first_pair: usize, 
             k => (&tape.layers[k - 1].h, config.hidden),
         };
         for document in 0..side.documents {
-            let out = &mut tape.readout[document * total + column..][..width];
+            let out = &mut readout[document * total + column..][..width];
             out.fill(0.0);
-            for (v, factor) in side.readout.row(document) {
-                add_scaled(out, &h[v * width..(v + 1) * width], factor);
-            }
+            add_rows(out, h, width, &side.readout, document);
         }
         column += width;
     }
     if config.dropout > 0.0 && moment.training {
         dropout_mask(config, moment, number, first_pair, side.documents, &mut tape.mask);
-        for (value, mask) in tape.readout.iter_mut().zip(&tape.mask) {
+        for (value, mask) in readout.iter_mut().zip(&tape.mask) {
             *value *= mask;
         }
     } else {
         tape.mask.clear();
-    }
-    resize(&mut tape.logits, side.documents * config.clusters);
-    let head = Matrix::new(branch.head.of(dense), config.clusters, total);
-    times_transposed(
-        &mut tape.logits,
-        Matrix::new(&tape.readout, side.documents, total),
-        head,
-        false,
-    );
-    let bias = branch.bias.of(dense);
-    for row in tape.logits.chunks_exact_mut(config.clusters) {
-        add_scaled(row, bias, 1.0);
     }
 }
 
@@ -182,6 +268,7 @@ pub(super) fn read_layers(config: &MatcherConfig) -> std::ops::RangeInclusive<us
 fn layer_forward(
     config: &MatcherConfig,
     slots: &LayerSlots,
+    weights: &LayerWeights,
     dense: &[f32],
     side: &Side,
     input: &[f32],
@@ -199,24 +286,19 @@ fn layer_forward(
     }
     resize(&mut tape.sigma1, rows);
     resize(&mut tape.sigma2, rows);
-    let w1 = Matrix::new(slots.w1.of(dense), hidden, slots.inputs);
-    times_transposed(&mut tape.p, Matrix::new(input, rows, slots.inputs), w1, false);
+    let input = Matrix::new(input, rows, slots.inputs);
+    weights.w1.forward(&mut tape.p, input, slots.first(config, dense));
     let own = 1.0 + slots.epsilon.of(dense)[0];
     let (gain, shift) = (slots.gain1.of(dense), slots.shift1.of(dense));
     for v in 0..rows {
         let range = v * hidden..(v + 1) * hidden;
         let hat = &mut tape.hat1[range.clone()];
-        for (m, p) in hat.iter_mut().zip(&tape.p[range.clone()]) {
-            *m = own * p;
-        }
-        for (u, weight) in side.messages.row(v) {
-            add_scaled(hat, &tape.p[u * hidden..(u + 1) * hidden], weight);
-        }
+        gather(hat, own, &tape.p, v, &side.messages);
         tape.sigma1[v] = normalise(hat);
         affine_relu(hat, gain, shift, &mut tape.y[range]);
     }
-    let w2 = Matrix::new(slots.w2.of(dense), hidden, hidden);
-    times_transposed(&mut tape.hat2, Matrix::new(&tape.y, rows, hidden), w2, false);
+    let y = Matrix::new(&tape.y, rows, hidden);
+    weights.w2.forward(&mut tape.hat2, y, slots.second(config, dense));
     let (gain, shift) = (slots.gain2.of(dense), slots.shift2.of(dense));
     for v in 0..rows {
         let range = v * hidden..(v + 1) * hidden;
@@ -226,56 +308,12 @@ fn layer_forward(
     }
 }
 
-/// L = αE(ĝ, g_c) + (1−α)E(ĝ, g_r) with E(σ(z), g) = Σ_k w·g_k·softplus(−z_k) + (1−g_k)·softplus(z_k).
-#[inline(always)]
-fn loss(network: Network<'_>, shard: &Shard, space: &mut Workspace) -> Losses {
-    let Network { config, moment, .. } = network;
-    let clusters = config.clusters;
-    let positive = moment.positive_weight;
-    let shares = moment.shares(shard.sides.len());
-    resize(&mut space.dz, shard.pairs() * clusters);
-    let mut losses = Losses::default();
-    let scale = 1.0 / moment.pairs as f32;
-    for pair in 0..shard.pairs() {
-        let range = pair * clusters..(pair + 1) * clusters;
-        let dz = &mut space.dz[range.clone()];
-        dz.fill(0.0);
-        for (tape, share) in space.sides.iter().zip(shares) {
-            add_scaled(dz, &tape.logits[range.clone()], share);
-        }
-        let mut negative = 0.0f64;
-        let (mut of_side, mut corrections) = ([0.0f64; 2], Vec::new());
-        for (number, side) in shard.sides.iter().enumerate() {
-            for (k, _) in side.positives.row(pair) {
-                let z = dz[k];
-                of_side[number] += f64::from(positive * softplus(-z) - softplus(z));
-                corrections.push((k, shares[number] * ((positive - 1.0) * sigmoid(z) - positive)));
-            }
-        }
-        for z in dz.iter_mut() {
-            negative += f64::from(softplus(*z));
-            *z = sigmoid(*z);
-        }
-        for (k, correction) in corrections {
-            dz[k] += correction;
-        }
-        for z in dz.iter_mut() {
-            *z *= scale;
-        }
-        for (number, &share) in shares.iter().enumerate().take(shard.sides.len()) {
-            let side = negative + of_side[number];
-            losses.sides[number] += side;
-            losses.total += f64::from(share) * side;
-        }
-    }
-    losses
-}
-
 #[inline(always)]
 fn backward(
     network: Network<'_>,
     number: usize,
-    side: &Side,
+    (side, tape): (&Side, &Tape),
+    dreadout: &[f32],
     space: &mut Workspace,
     gradient: &mut [f32],
     embedded: &mut [f32],
@@ -284,55 +322,16 @@ fn backward(
         config,
         layout,
         dense,
+        weights,
         moment,
         ..
     } = network;
-    let Workspace {
-        sides,
-        dz,
-        upper,
-        lower,
-        dreadout,
-    } = space;
-    let tape = &sides[number];
+    let Workspace { upper, lower, packed } = space;
     let branch: &BranchSlots = &layout.branches[number];
     let (rows, hidden, total) = (side.rows(), config.hidden, config.readout_width());
-    let share = moment.shares(layout.branches.len())[number];
     embedded.fill(0.0);
-    if share == 0.0 {
+    if moment.shares(layout.branches.len())[number] == 0.0 {
         return;
-    }
-
-    // The classifier. dz is shared by the sides, so its share goes into the products' results.
-    let dz_rows: &[f32] = dz;
-    let dz = Matrix::new(dz_rows, side.documents, config.clusters);
-    resize(dreadout, side.documents * total);
-    times(
-        dreadout,
-        total,
-        dz,
-        Matrix::new(branch.head.of(dense), config.clusters, total),
-        false,
-    );
-    for value in dreadout.iter_mut() {
-        *value *= share;
-    }
-    // ∂W = share·dzᵀ·h_G: the scaled copy of h_G is the smaller of the two operands when K is large.
-    resize(upper, tape.readout.len());
-    for (scaled, value) in upper.iter_mut().zip(&tape.readout) {
-        *scaled = share * value;
-    }
-    add_transposed_times(
-        branch.head.of_mut(gradient),
-        dz,
-        Matrix::new(upper, side.documents, total),
-    );
-    let bias = branch.bias.of_mut(gradient);
-    for row in dz_rows.chunks_exact(config.clusters) {
-        add_scaled(bias, row, share);
-    }
-    for (value, mask) in dreadout.iter_mut().zip(&tape.mask) {
-        *value *= mask;
     }
 
     // Layer by layer, from the top. `upper` is ∂h^k, `lower` becomes ∂h^{k-1}.
@@ -344,65 +343,56 @@ fn backward(
     }
     for k in (1..=config.depth()).rev() {
         let slots = &branch.layers[k - 1];
+        let laid_out = weights.layer(layout, number, k - 1);
         let at = &tape.layers[k - 1];
+        let (w1, w2) = (slots.first(config, dense), slots.second(config, dense));
         normalised_backward(
-            upper, &at.h, &at.hat2, &at.sigma2, slots, false, dense, gradient, hidden,
+            upper,
+            &at.hat2,
+            &at.sigma2,
+            (&slots.gain2, &slots.shift2),
+            dense,
+            gradient,
         );
-        add_transposed_times(
-            slots.w2.of_mut(gradient),
-            Matrix::new(upper, rows, hidden),
-            Matrix::new(&at.y, rows, hidden),
-        );
+        let dq = Matrix::new(upper, rows, hidden);
+        let y = Matrix::new(&at.y, rows, hidden);
+        add_outer_products(slots.w2.of_mut(gradient), dq, y, packed);
         resize(lower, rows * hidden);
-        times(
-            lower,
-            hidden,
-            Matrix::new(upper, rows, hidden),
-            Matrix::new(slots.w2.of(dense), hidden, hidden),
-            false,
-        );
+        laid_out.w2.backward(lower, dq, w2, 0);
         normalised_backward(
-            lower, &at.y, &at.hat1, &at.sigma1, slots, true, dense, gradient, hidden,
+            lower,
+            &at.hat1,
+            &at.sigma1,
+            (&slots.gain1, &slots.shift1),
+            dense,
+            gradient,
         );
         // lower is ∂M; upper becomes ∂p.
         let own = 1.0 + slots.epsilon.of(dense)[0];
-        for (dp, dm) in upper.iter_mut().zip(lower.iter()) {
-            *dp = own * dm;
+        for (v, dp) in upper.chunks_exact_mut(hidden).enumerate() {
+            gather(dp, own, lower, v, &side.reached);
         }
-        let mut depsilon = 0.0;
-        for v in 0..rows {
-            let dm = &lower[v * hidden..(v + 1) * hidden];
-            if config.learn_epsilon {
-                depsilon += dot(dm, &at.p[v * hidden..(v + 1) * hidden]);
-            }
-            for (u, weight) in side.messages.row(v) {
-                add_scaled(&mut upper[u * hidden..(u + 1) * hidden], dm, weight);
-            }
+        if config.learn_epsilon {
+            let dm = lower.chunks_exact(hidden);
+            let terms = dm.zip(at.p.chunks_exact(hidden)).map(|(dm, p)| dot(dm, p));
+            slots.epsilon.of_mut(gradient)[0] += terms.sum::<f32>();
         }
-        slots.epsilon.of_mut(gradient)[0] += depsilon;
-        let (input, inputs) = match k {
-            1 => (&tape.x, slots.inputs),
-            k => (&tape.layers[k - 2].h, hidden),
+        let input = match k {
+            1 => &tape.x,
+            k => &tape.layers[k - 2].h,
         };
         let dp = Matrix::new(upper, rows, hidden);
-        add_transposed_times(slots.w1.of_mut(gradient), dp, Matrix::new(input, rows, inputs));
+        let input = Matrix::new(input, rows, slots.inputs);
+        add_outer_products(slots.w1.of_mut(gradient), dp, input, packed);
         if k > 1 {
-            times(
-                lower,
-                hidden,
-                dp,
-                Matrix::new(slots.w1.of(dense), hidden, hidden),
-                false,
-            );
+            laid_out.w1.backward(lower, dp, w1, 0);
             std::mem::swap(upper, lower);
             if config.reads_all_layers() {
                 column -= hidden;
                 spread_readout(&side.readout, dreadout, total, column, hidden, upper);
             }
         } else if !embedded.is_empty() {
-            let (d, e) = (config.width, config.embedding_width());
-            let w1 = Matrix::strided(&slots.w1.of(dense)[d..], hidden, e, slots.inputs);
-            times(embedded, e, dp, w1, false);
+            laid_out.w1.backward(embedded, dp, w1, config.width);
         }
     }
     if !embedded.is_empty() && *read_layers(config).start() == 0 {
@@ -437,44 +427,73 @@ fn spread_readout(
 
 /// From ∂ReLU(g·x̂ + s) to ∂x, row by row and in place; adds the gain's and the shift's gradient.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
 fn normalised_backward(
     out: &mut [f32],
-    after: &[f32],
     hat: &[f32],
     sigma: &[f32],
-    slots: &LayerSlots,
-    first: bool,
+    (gain_slot, shift_slot): (&Slot, &Slot),
     dense: &[f32],
     gradient: &mut [f32],
-    hidden: usize,
 ) {
-    let (gain_slot, shift_slot) = if first {
-        (&slots.gain1, &slots.shift1)
-    } else {
-        (&slots.gain2, &slots.shift2)
-    };
-    let gain = gain_slot.of(dense);
+    let (gain, shift) = (gain_slot.of(dense), shift_slot.of(dense));
+    let hidden = gain.len();
     // The two slots follow each other in the flat vector.
     let both = &mut gradient[gain_slot.start..shift_slot.start + hidden];
     let (dgain, dshift) = both.split_at_mut(hidden);
-    for (v, &sigma) in sigma.iter().enumerate() {
-        let range = v * hidden..(v + 1) * hidden;
-        let (row, after, hat) = (&mut out[range.clone()], &after[range.clone()], &hat[range]);
-        for i in 0..hidden {
-            let d = if after[i] > 0.0 { row[i] } else { 0.0 };
-            dshift[i] += d;
-            dgain[i] += d * hat[i];
-            row[i] = d * gain[i];
+    let rows = out.chunks_exact_mut(hidden).zip(hat.chunks_exact(hidden));
+    for ((row, hat), &sigma) in rows.zip(sigma) {
+        let values = row.iter_mut().zip(hat).zip(gain).zip(shift);
+        for ((((d, &x), &g), &s), (dg, ds)) in values.zip(dgain.iter_mut().zip(dshift.iter_mut())) {
+            // Cut where the forward pass cut: the same product and sum tell.
+            let open = if x * g + s > 0.0 { *d } else { 0.0 };
+            *ds += open;
+            *dg += open * x;
+            *d = open * g;
         }
         let mean = sum(row) / hidden as f32;
         let mean_hat = dot(row, hat) / hidden as f32;
         let scale = 1.0 / sigma;
-        for i in 0..hidden {
-            row[i] = (row[i] - mean - hat[i] * mean_hat) * scale;
+        for (d, x) in row.iter_mut().zip(hat) {
+            *d = (*d - mean - x * mean_hat) * scale;
         }
     }
 }
+
+/// out ← own·x_v + Σ_u a_vu·x_u.
+#[inline(always)]
+fn gather(out: &mut [f32], own: f32, x: &[f32], v: usize, a: &Sparse) {
+    let width = out.len();
+    for (out, x) in out.iter_mut().zip(&x[v * width..(v + 1) * width]) {
+        *out = own * x;
+    }
+    add_rows(out, x, width, a, v);
+}
+
+/// out ← out + Σ_u a_vu·x_u, a strip of columns at a time so that the sums stay in registers; `x` has rows of `width`.
+#[inline(always)]
+pub(super) fn add_rows(out: &mut [f32], x: &[f32], width: usize, a: &Sparse, v: usize) {
+    let (mut strips, rest) = (0, out.len() % STRIP);
+    for strip in out.chunks_exact_mut(STRIP) {
+        let mut sums = [0.0; STRIP];
+        sums.copy_from_slice(strip);
+        for (u, weight) in a.row(v) {
+            let x = &x[u * width + strips..][..STRIP];
+            for i in 0..STRIP {
+                sums[i] += weight * x[i];
+            }
+        }
+        strip.copy_from_slice(&sums);
+        strips += STRIP;
+    }
+    if rest > 0 {
+        for (u, weight) in a.row(v) {
+            add_scaled(&mut out[strips..], &x[u * width + strips..][..rest], weight);
+        }
+    }
+}
+
+/// Columns summed at once by [`add_rows`]: eight vectors of eight.
+const STRIP: usize = 64;
 
 /// x ← (x − μ)/σ; returns σ = √(variance + ε).
 #[inline(always)]

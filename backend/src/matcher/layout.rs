@@ -4,6 +4,7 @@ use gnnxml_shared::model::matcher::{MatcherConfig, NamedTensor};
 use rand::Rng;
 
 use super::sampler::generator;
+use super::sgemm::Matrix;
 
 /// A weight's place in the flat vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,18 @@ pub(super) struct LayerSlots {
     pub(super) gain2: Slot,
     pub(super) shift2: Slot,
     pub(super) epsilon: Slot,
+}
+
+impl LayerSlots {
+    /// W₁.
+    pub(super) fn first<'a>(&self, config: &MatcherConfig, dense: &'a [f32]) -> Matrix<'a> {
+        Matrix::new(self.w1.of(dense), config.hidden, self.inputs)
+    }
+
+    /// W₂.
+    pub(super) fn second<'a>(&self, config: &MatcherConfig, dense: &'a [f32]) -> Matrix<'a> {
+        Matrix::new(self.w2.of(dense), config.hidden, config.hidden)
+    }
 }
 
 /// The weights of one branch; shared layers stand in both with the same slots.
@@ -103,6 +116,18 @@ impl Layout {
             branches,
             len: start,
         }
+    }
+
+    /// Everything but the classifiers.
+    pub(super) fn layers(&self) -> Vec<std::ops::Range<usize>> {
+        let mut ranges = Vec::new();
+        let mut start = 0;
+        for branch in &self.branches {
+            ranges.push(start..branch.head.start);
+            start = branch.bias.start + branch.bias.len;
+        }
+        ranges.push(start..self.len);
+        ranges
     }
 
     /// The weights a run starts from: matrices uniform in ±√(3/inputs) (variance 1/inputs; heads a tenth of that), gains 1, the rest 0.

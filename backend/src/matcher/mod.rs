@@ -11,9 +11,11 @@ mod data;
 mod engine;
 mod fused;
 mod gin;
+mod heads;
 mod layout;
 mod lists;
 mod options;
+mod panels;
 mod predict;
 mod prepared;
 mod radam;
@@ -102,6 +104,11 @@ impl Losses {
         self.total += other.total;
         self.sides[0] += other.sides[0];
         self.sides[1] += other.sides[1];
+    }
+
+    fn scale(&mut self, factor: f64) {
+        self.total *= factor;
+        self.sides = self.sides.map(|side| side * factor);
     }
 }
 

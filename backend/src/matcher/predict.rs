@@ -5,7 +5,7 @@ use gnnxml_shared::model::matcher::{Matcher, MatcherConfig, top_clusters};
 use rayon::prelude::*;
 
 use super::batch::Shard;
-use super::gin::{Network, Workspace, softplus};
+use super::gin::{Network, Weights, softplus};
 use super::layout::Layout;
 use super::lists::Lists;
 use super::wide::shard_logits_wide;
@@ -28,19 +28,21 @@ pub(super) fn map_logits<T: Send>(
         dropout_key: 0,
         training: false,
     };
+    let weights = Weights::new(config, layout, dense);
     let network = Network {
         config,
         layout,
         dense,
+        weights: &weights,
         words: embedding,
         moment,
     };
     let chunks: Vec<Vec<T>> = (0..graphs.len().div_ceil(CHUNK))
         .into_par_iter()
-        .map_init(Workspace::default, |space, chunk| {
+        .map_init(Vec::new, |tapes, chunk| {
             let documents = chunk * CHUNK..graphs.len().min((chunk + 1) * CHUNK);
             let shard = Shard::to_score(config, documents.clone().map(|d| graphs.get(d)));
-            let logits = shard_logits_wide(network, &shard, space);
+            let logits = shard_logits_wide(network, &shard, tapes);
             documents
                 .zip(logits.chunks_exact(config.clusters))
                 .map(|(d, z)| each(d, z))

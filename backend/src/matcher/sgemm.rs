@@ -28,6 +28,35 @@ impl<'a> Matrix<'a> {
             stride,
         }
     }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(super) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    pub(super) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    pub(super) fn row(&self, row: usize) -> &'a [f32] {
+        &self.data[row * self.stride..][..self.columns]
+    }
+
+    /// The columns from `first` on.
+    pub(super) fn columns_from(self, first: usize) -> Self {
+        let data = self.data.get(first..).unwrap_or_default();
+        Self::strided(data, self.rows, self.columns - first, self.stride)
+    }
+
+    /// `count` rows from `first` on.
+    pub(super) fn rows_from(self, first: usize, count: usize) -> Self {
+        assert!(first + count <= self.rows);
+        let data = &self.data[first * self.stride..];
+        Self::strided(data, count, self.columns, self.stride)
+    }
 }
 
 /// `out = a·bᵀ`, or `out += a·bᵀ`.
