@@ -1,31 +1,35 @@
 //! `gnnxml bench matcher`: how well and how fast clusters are matched.
 //!
-//! One run prepares the corpus, then prints the two linear baselines, the ablation V1–V4 (also on the clusters of tail labels),
-//! epoch time with the share of the product peak it reaches, and, if asked, how cost grows with documents and clusters.
+//! One run prepares the corpus as the presets do, then prints the two linear baselines, the ablation V1–V4 (also on the clusters of tail
+//! labels), network and linear classifier mixed, epoch time with the share of the product peak it reaches, and, if asked, how cost grows with documents and clusters.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
 use gnnxml_shared::api::TrainEvent;
-use gnnxml_shared::features::{SparseVector, TfIdf, TfIdfBuilder, TfIdfOptions, TransformScratch};
+use gnnxml_shared::features::{SparseVector, TfIdf, TfIdfBuilder, TransformScratch};
 use gnnxml_shared::keygraph::{
     EntityLexicon, EntityLexiconBuilder, KeyGraphBuilder, Options as KeyGraphOptions,
 };
-use gnnxml_shared::model::encoder::Lsa;
-use gnnxml_shared::model::matcher::{EdgeWeights, GraphInput, MatcherConfig, ReadoutNorm, Variant};
+use gnnxml_shared::model::encoder::SentenceEncoder as _;
+use gnnxml_shared::model::matcher::{EdgeWeights, MatcherConfig, ReadoutNorm, Variant};
+use gnnxml_shared::model::score::strongest;
+use gnnxml_shared::model::tagger::{LsaSentences, first_sentences, keyword_graph};
 use gnnxml_shared::text::Language;
 use rayon::prelude::*;
 
 use super::WrongInput;
 use super::bench::cpu_seconds;
-use super::bench_matcher_linear::LinearBaseline;
+use super::bench_matcher_linear::LinearMatcher;
 use crate::data::{self, Document, IdFilter};
 use crate::labels::{ClusterOptions, DocumentLabels, LabelVectors, cluster_labels, label_vectors_sparse};
 use crate::matcher::{
-    Lists, PreparedGraphs, PreparedWriter, TrainData, TrainOptions, TrainedMatcher, measured_peak_gflops,
-    predict, train,
+    Lists, PreparedGraphs, PreparedWriter, TrainData, TrainOptions, TrainedMatcher, ValidationData,
+    measured_peak_gflops, predict, train,
 };
+use crate::train::{TrainConfig, best_share, term_options};
 
 /// Arguments of `gnnxml bench matcher`.
 #[derive(Debug, clap::Args)]
@@ -54,7 +58,7 @@ pub(super) struct Args {
     /// Train once more with changed settings, such as `epochs=6,dropout=0.2`; may be repeated
     #[arg(long = "try")]
     tries: Vec<String>,
-    /// The ablation: V1 to V4
+    /// The ablation: V1 to V4, and the network mixed with the linear classifier
     #[arg(long)]
     ablation: bool,
     /// The linear baselines
@@ -86,7 +90,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     if args.linear {
-        corpus.linear(args);
+        corpus.linear()?;
     }
     let base = corpus.options(args);
     if args.ablation {
@@ -103,6 +107,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
                 },
             )?;
         }
+        corpus.mixed(&base)?;
     } else if args.tries.is_empty() {
         corpus.measure("default", &base)?;
     }
@@ -117,6 +122,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// A corpus, ready to be learned from.
 struct Prepared {
+    config: TrainConfig,
     tfidf_terms: usize,
     train_rows: Vec<SparseVector>,
     valid_rows: Vec<SparseVector>,
@@ -135,11 +141,16 @@ struct Prepared {
     top: usize,
 }
 
+fn source(path: &Path, ids: Option<&Path>) -> anyhow::Result<data::CorpusSource> {
+    let source = data::CorpusSource::detect(path)?;
+    Ok(match ids {
+        Some(ids) => source.only(IdFilter::from_file(ids)?),
+        None => source,
+    })
+}
+
 fn read(path: &Path, ids: Option<&Path>, limit: Option<usize>) -> anyhow::Result<Vec<Document>> {
-    let mut source = data::CorpusSource::detect(path)?;
-    if let Some(ids) = ids {
-        source = source.only(IdFilter::from_file(ids)?);
-    }
+    let source = source(path, ids)?;
     let documents: Result<Vec<_>, _> = source.open()?.take(limit.unwrap_or(usize::MAX)).collect();
     documents.with_context(|| format!("reading {}", path.display()))
 }
@@ -156,15 +167,17 @@ impl Prepared {
             );
         }
         let language = Language::English;
+        let config = TrainConfig::of_preset("fast")?;
+        let terms = term_options(&source(&args.corpus, args.ids.as_deref())?, &config)?;
         let (mut tfidf, mut lexicon) = (
-            TfIdfBuilder::new(TfIdfOptions::default(), language),
+            TfIdfBuilder::new(terms, language),
             EntityLexiconBuilder::default(),
         );
         for document in &train_documents {
             tfidf.add(&document.text);
             lexicon.add(&document.text, language);
         }
-        let (tfidf, lexicon) = (tfidf.finish(), lexicon.finish());
+        let (tfidf, lexicon) = (Arc::new(tfidf.finish()), lexicon.finish());
         said("vocabulary and entity lexicon learned");
         let transform = |documents: &[Document]| -> Vec<SparseVector> {
             documents
@@ -209,7 +222,7 @@ impl Prepared {
         let options = ClusterOptions {
             k: args.clusters,
             map: false,
-            ..ClusterOptions::default()
+            ..config.clusters.clone()
         };
         let clusters = cluster_labels(&carriers, LabelVectors::Sparse(vectors), &options)?;
         said("labels clustered");
@@ -225,21 +238,16 @@ impl Prepared {
             lists
         };
         let shape = shape(args.full, width, clusters.len(), tfidf.len());
+        let sentences = LsaSentences::new(Arc::clone(&tfidf), lsa.clone());
         let prepare = |name: &str, documents: &[Document], rows: &[SparseVector]| {
-            prepare(
-                &folder.join(name),
-                documents,
-                rows,
-                &shape,
-                &tfidf,
-                &lexicon,
-                &lsa,
-            )
+            let encoders = (&*tfidf, &lexicon, &sentences);
+            prepare(&folder.join(name), documents, rows, &shape, encoders)
         };
         let train = prepare("train.graphs", &train_documents, &train_rows)?;
         let valid = prepare("valid.graphs", &valid_documents, &valid_rows)?;
         said("KeyGraphs built, vertex features laid out");
         Ok(Self {
+            config,
             tfidf_terms: tfidf.len(),
             train_dense: dense(&train_rows),
             valid_dense: dense(&valid_rows),
@@ -269,6 +277,18 @@ impl Prepared {
             self.clusters,
             self.tfidf_terms,
             vertices as f64 / self.train.len() as f64,
+        );
+        let mut sizes = vec![0usize; self.clusters];
+        for &cluster in &self.assignment {
+            sizes[cluster as usize] += 1;
+        }
+        sizes.sort_unstable();
+        println!(
+            "clusters of {} to {} labels, half of them of {} or more; {:.2} clusters a document",
+            sizes[0],
+            sizes[self.clusters - 1],
+            sizes[self.clusters / 2],
+            self.valid_positives.items().len() as f64 / self.valid_positives.len() as f64,
         );
     }
 
@@ -389,7 +409,7 @@ impl Prepared {
     }
 
     /// One-vs-all linear classifiers of the clusters on TF-IDF, and on the documents' LSA vectors.
-    fn linear(&self, args: &Args) {
+    fn linear(&self) -> anyhow::Result<()> {
         let as_sparse = |dense: &[f32]| -> Vec<SparseVector> {
             let row = |values: &[f32]| SparseVector {
                 indices: (0..values.len() as u32).collect(),
@@ -408,14 +428,94 @@ impl Prepared {
             ("linear on LSA vectors", self.width, &train_dense, &valid_dense),
         ] {
             let clock = Instant::now();
-            let baseline = LinearBaseline::fit(train_rows, width, &self.train_positives, self.clusters);
+            let linear = self.fit_linear(train_rows, width, |_| true)?;
             let seconds = clock.elapsed().as_secs_f64();
-            let found: Vec<Vec<u32>> = valid_rows
-                .par_iter()
-                .map(|row| baseline.top(row, args.top))
-                .collect();
+            let found = self.strongest(&linear.log_odds(valid_rows));
             self.print_row(name, &found, &format!("– | {seconds:.1} in all | – | – | – | –"));
         }
+        Ok(())
+    }
+
+    fn fit_linear(
+        &self,
+        rows: &[SparseVector],
+        width: usize,
+        keep: impl Fn(u32) -> bool,
+    ) -> anyhow::Result<LinearMatcher> {
+        let settings = &self.config.matcher;
+        LinearMatcher::fit(rows, width, &self.train_positives, self.clusters, settings, keep)
+    }
+
+    fn strongest(&self, log_odds: &[Vec<f32>]) -> Vec<Vec<u32>> {
+        log_odds.par_iter().map(|z| strongest(z, self.top)).collect()
+    }
+
+    /// Network and linear classifier mixed as the presets mix them: both learn without some documents, on which their shares are
+    /// fitted and the network is stopped; then the linear one learns from all.
+    fn mixed(&self, options: &TrainOptions) -> anyhow::Result<()> {
+        let one_in = (1.0 / self.config.score.hold_out).round() as usize;
+        let parts: [Vec<usize>; 2] = [false, true].map(|held| {
+            (0..self.train.len())
+                .filter(|d| (d % one_in == 0) == held)
+                .collect()
+        });
+        let folder = tempfile::tempdir()?;
+        let graphs = |name: &str, part: &[usize]| -> anyhow::Result<PreparedGraphs> {
+            let mut writer = PreparedWriter::create(&folder.path().join(name), self.width)?;
+            for &document in part {
+                writer.push(&self.train.get(document))?;
+            }
+            Ok(writer.finish()?)
+        };
+        let lists = |all: &Lists, part: &[usize]| {
+            let mut lists = Lists::new();
+            for &document in part {
+                lists.push(all.row(document).iter().copied());
+            }
+            lists
+        };
+        let [learned, held] = &parts;
+        let (learned_graphs, held_graphs) = (graphs("learned", learned)?, graphs("held", held)?);
+        let held_positives = lists(&self.train_positives, held);
+        let data = TrainData {
+            graphs: &learned_graphs,
+            positives: &lists(&self.train_positives, learned),
+            label_documents: &lists(&self.train_labels, learned).transposed(self.label_documents.len()),
+            validation: Some(ValidationData {
+                graphs: &held_graphs,
+                positives: &held_positives,
+            }),
+        };
+        let network = train(data, options, &mut |_| {})?.matcher;
+        let logits = |graphs: &PreparedGraphs| -> Result<Vec<Vec<f32>>, _> {
+            (0..graphs.len())
+                .into_par_iter()
+                .map(|document| network.forward(&graphs.get(document)))
+                .collect()
+        };
+        let is_held = |document: u32| (document as usize).is_multiple_of(one_in);
+        let words = (&self.train_rows, self.tfidf_terms);
+        let first = self.fit_linear(words.0, words.1, |d| !is_held(d))?;
+        let held_rows: Vec<SparseVector> = held.iter().map(|&d| self.train_rows[d].clone()).collect();
+        let held_logits = logits(&held_graphs)?;
+        let share = best_share(
+            &first.log_odds(&held_rows),
+            &held_logits.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+            &held_positives.rows().collect::<Vec<_>>(),
+        );
+        let last = self.fit_linear(words.0, words.1, |_| true)?;
+        let mut mixed = last.log_odds(&self.valid_rows);
+        for (z, logits) in mixed.iter_mut().zip(logits(&self.valid)?) {
+            for (z, g) in z.iter_mut().zip(logits) {
+                *z = (1.0 - share) * *z + share * g;
+            }
+        }
+        let name = format!(
+            "{:?} and linear, the network's share {share:.1}",
+            options.model.variant
+        );
+        self.print_row(&name, &self.strongest(&mixed), "– | – | – | – | – | –");
+        Ok(())
     }
 
     /// Epoch time against documents and clusters, on parts and repetitions of the corpus.
@@ -479,33 +579,18 @@ fn prepare(
     documents: &[Document],
     rows: &[SparseVector],
     shape: &MatcherConfig,
-    tfidf: &TfIdf,
-    lexicon: &EntityLexicon,
-    lsa: &Lsa,
+    (tfidf, lexicon, sentences): (&TfIdf, &EntityLexicon, &LsaSentences),
 ) -> anyhow::Result<PreparedGraphs> {
     let mut writer = PreparedWriter::create(path, shape.width)?;
-    let states = || {
-        let builder = KeyGraphBuilder::new(Language::English, lexicon, &KeyGraphOptions::default());
-        (builder, TransformScratch::default())
-    };
+    let builder = || KeyGraphBuilder::new(Language::English, lexicon, &KeyGraphOptions::default());
     for (documents, rows) in documents.chunks(512).zip(rows.chunks(512)) {
         let graphs: Result<Vec<_>, _> = documents
             .par_iter()
             .zip(rows)
-            .map_init(states, |(builder, scratch), (document, row)| {
+            .map_init(builder, |builder, (document, row)| {
                 let graph = builder.build(&document.text);
-                let mut vectors = vec![0.0; graph.sentences().len() * shape.width];
-                for (sentence, out) in graph
-                    .sentences()
-                    .iter()
-                    .zip(vectors.chunks_exact_mut(shape.width))
-                {
-                    let words = tfidf.transform_with(&document.text[sentence.start..sentence.end], scratch);
-                    lsa.project(&words, out);
-                }
-                GraphInput::from_keygraph(&graph, &vectors, shape, row, |keyword, rows| {
-                    rows.extend(tfidf.transform_with(keyword, scratch).indices);
-                })
+                let vectors = sentences.encode(&first_sentences(&document.text, &graph, u32::MAX));
+                keyword_graph(tfidf, shape, &graph, &vectors, row)
             })
             .collect();
         for graph in graphs? {
@@ -539,6 +624,7 @@ fn changed(base: &TrainOptions, changes: &str) -> anyhow::Result<TrainOptions> {
             "clip" => options.clip = number()?,
             "positive_weight" => options.positive_weight = number()?,
             "seed" => options.seed = whole()? as u64,
+            "word_dropout" => options.word_dropout = number()?,
             "dropout" => model.dropout = number()?,
             "hidden" => model.hidden = whole()?,
             "layers" => model.layers = whole()?,

@@ -1,95 +1,84 @@
-//! The yardstick: one linear classifier a cluster, squared hinge, by dual coordinate descent (Hsieh et al. 2008).
+//! The linear matchers that the network is measured beside: the presets' own classifier, on words or on other rows.
 
 use gnnxml_shared::features::SparseVector;
+use gnnxml_shared::model::ranker::ClusterRankers;
 use rayon::prelude::*;
 
 use crate::matcher::Lists;
+use crate::ranker::{Rows, TrainingSet, train_rankers};
+use crate::train::{MatcherSettings, linear_solver};
 
-/// One weight vector and bias a cluster.
+/// One logistic regression a cluster.
 #[derive(Debug)]
-pub(super) struct LinearBaseline {
-    weights: Vec<Vec<f32>>,
+pub(super) struct LinearMatcher {
+    clusters: ClusterRankers,
 }
 
-/// Passes over the documents; the objective has settled long before.
-const PASSES: usize = 12;
-/// The usual cost of an error.
-const COST: f64 = 1.0;
-
-impl LinearBaseline {
-    pub(super) fn fit(rows: &[SparseVector], width: usize, positives: &Lists, clusters: usize) -> Self {
+impl LinearMatcher {
+    /// Learns from the documents that `keep`; rows are `width` wide.
+    pub(super) fn fit(
+        rows: &[SparseVector],
+        width: usize,
+        positives: &Lists,
+        clusters: usize,
+        settings: &MatcherSettings,
+        keep: impl Fn(u32) -> bool,
+    ) -> anyhow::Result<Self> {
+        let rows = Rows::new(rows, width, Vec::new(), 0, 1.0)?;
+        let all: Vec<u32> = (0..positives.len() as u32).filter(|&d| keep(d)).collect();
         let documents = positives.transposed(clusters);
-        let fit = |cluster: usize| {
-            let mut sign = vec![-1.0f64; rows.len()];
-            for &document in documents.row(cluster) {
-                sign[document as usize] = 1.0;
-            }
-            classifier(rows, width, &sign, cluster as u64)
+        let of_cluster: Vec<Vec<u32>> = documents
+            .rows()
+            .map(|row| row.iter().copied().filter(|&d| keep(d)).collect())
+            .collect();
+        let set = TrainingSet {
+            rows: &rows,
+            label_documents: &of_cluster,
+            clusters: &[(0..clusters as u32).collect()],
+            candidates: &[all],
+            inverse_propensity: &[],
         };
-        Self {
-            weights: (0..clusters).into_par_iter().map(fit).collect(),
-        }
+        let trained = train_rankers(&set, &linear_solver(settings, clusters), 0, None, &|_| true);
+        Ok(Self {
+            clusters: trained.and_then(|mut t| t.clusters.pop()).unwrap_or_default(),
+        })
     }
 
-    /// The clusters of highest score.
-    pub(super) fn top(&self, row: &SparseVector, top: usize) -> Vec<u32> {
-        let scores: Vec<f32> = self.weights.iter().map(|w| score(w, row)).collect();
-        let top = gnnxml_shared::model::matcher::top_clusters(&scores, top);
-        top.into_iter().map(|(cluster, _)| cluster).collect()
+    /// The log-odds of every cluster, document by document.
+    pub(super) fn log_odds(&self, rows: &[SparseVector]) -> Vec<Vec<f32>> {
+        rows.par_iter()
+            .map(|row| self.clusters.margins(row, &[]))
+            .collect()
     }
-}
-
-/// w·x + b, the bias behind the weights.
-fn score(w: &[f32], row: &SparseVector) -> f32 {
-    row.iter().map(|(i, x)| w[i as usize] * x).sum::<f32>() + w[w.len() - 1]
-}
-
-fn classifier(rows: &[SparseVector], width: usize, sign: &[f64], seed: u64) -> Vec<f32> {
-    use rand::SeedableRng;
-    use rand::seq::SliceRandom;
-    let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
-    let mut w = vec![0.0f32; width + 1];
-    let diagonal = 0.5 / COST;
-    let square = |row: &SparseVector| 1.0 + row.values.iter().map(|x| f64::from(x * x)).sum::<f64>();
-    let lengths: Vec<f64> = rows.iter().map(|row| square(row) + diagonal).collect();
-    let mut alpha = vec![0.0f64; rows.len()];
-    let mut order: Vec<usize> = (0..rows.len()).collect();
-    for _ in 0..PASSES {
-        order.shuffle(&mut random);
-        for &i in &order {
-            let gradient = sign[i] * f64::from(score(&w, &rows[i])) - 1.0 + diagonal * alpha[i];
-            let new = (alpha[i] - gradient / lengths[i]).max(0.0);
-            let change = ((new - alpha[i]) * sign[i]) as f32;
-            if change != 0.0 {
-                alpha[i] = new;
-                for (t, x) in rows[i].iter() {
-                    w[t as usize] += change * x;
-                }
-                w[width] += change;
-            }
-        }
-    }
-    w
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::train::TrainConfig;
 
     #[test]
-    fn the_baseline_separates_what_is_separable() {
-        let rows: Vec<SparseVector> = (0..20)
+    fn what_is_separable_is_separated_by_the_documents_that_were_kept() {
+        let rows: Vec<SparseVector> = (0..40)
             .map(|i| SparseVector {
                 indices: vec![i % 2, 2],
                 values: vec![1.0, 0.3],
             })
             .collect();
-        let positives: Vec<Vec<u32>> = (0..20).map(|i| vec![i % 2]).collect();
-        let baseline = LinearBaseline::fit(&rows, 3, &Lists::from_rows(&positives), 2);
-        assert!(
-            rows.iter()
+        let truth: Vec<Vec<u32>> = (0..40).map(|i| vec![i % 2]).collect();
+        let settings = TrainConfig::of_preset("fast").unwrap().matcher;
+        let fit = |keep: &dyn Fn(u32) -> bool| {
+            LinearMatcher::fit(&rows, 3, &Lists::from_rows(&truth), 2, &settings, keep).unwrap()
+        };
+        let right = |found: &[Vec<f32>]| {
+            found
+                .iter()
                 .enumerate()
-                .all(|(i, row)| baseline.top(row, 1) == [i as u32 % 2])
-        );
+                .all(|(i, z)| (z[1] > z[0]) == (i % 2 == 1))
+        };
+        assert!(right(&fit(&|_| true).log_odds(&rows)));
+        assert!(right(&fit(&|d| d >= 20).log_odds(&rows)));
+        // Nobody showed it an odd document.
+        assert!(!right(&fit(&|d| d % 2 == 0).log_odds(&rows)));
     }
 }

@@ -38,17 +38,17 @@ pub(super) struct Clustering {
 }
 
 impl Clustering {
-    /// Σ squared distances to the centres.
+    /// Σ squared distances to the centres, every row counted once.
     pub(super) fn inertia(&self) -> f64 {
         self.distances.iter().map(|&d| f64::from(d)).sum()
     }
 }
 
-/// Sums of the rows of each cluster.
+/// Weighted sums of the rows of each cluster.
 struct Sums {
     width: usize,
     totals: Vec<f64>,
-    counts: Vec<u64>,
+    weights: Vec<f64>,
     inertia: f64,
 }
 
@@ -57,32 +57,37 @@ impl Sums {
         Self {
             width,
             totals: vec![0.0; k * width],
-            counts: vec![0; k],
+            weights: vec![0.0; k],
             inertia: 0.0,
         }
     }
 
-    fn add(&mut self, x: &[f32], found: &[u32], distances: &[f32]) {
-        for ((row, &cluster), &distance) in x.chunks_exact(self.width).zip(found).zip(distances) {
-            let cluster = cluster as usize;
+    /// Adds the rows named by `which`, whose values are `x`.
+    fn add(&mut self, rows: &dyn RowSource, which: &[u32], x: &[f32], found: &[u32], distances: &[f32]) {
+        let each = which
+            .iter()
+            .zip(x.chunks_exact(self.width))
+            .zip(found.iter().zip(distances));
+        for ((&name, row), (&cluster, &distance)) in each {
+            let (cluster, weight) = (cluster as usize, f64::from(rows.weight(name)));
             let totals = &mut self.totals[cluster * self.width..(cluster + 1) * self.width];
             for (total, &value) in totals.iter_mut().zip(row) {
-                *total += f64::from(value);
+                *total += weight * f64::from(value);
             }
-            self.counts[cluster] += 1;
-            self.inertia += f64::from(distance);
+            self.weights[cluster] += weight;
+            self.inertia += weight * f64::from(distance);
         }
     }
 
     fn clear(&mut self) {
         self.totals.fill(0.0);
-        self.counts.fill(0);
+        self.weights.fill(0.0);
         self.inertia = 0.0;
     }
 
     fn reduce(&mut self, collective: &dyn Collective) -> Result<(), LabelError> {
         collective.all_reduce(self.totals.as_mut_slice().into())?;
-        collective.all_reduce(self.counts.as_mut_slice().into())?;
+        collective.all_reduce(self.weights.as_mut_slice().into())?;
         let mut inertia = [self.inertia];
         collective.all_reduce(inertia.as_mut_slice().into())?;
         self.inertia = inertia[0];
@@ -104,7 +109,8 @@ pub(super) fn mini_batch(
     let start = &order[..n.min((3 * options.batch).max(3 * k))];
     let mut sample = vec![0f32; start.len() * width];
     rows.gather(start, &mut sample);
-    let mut centres = Centres::new(plus_plus(&sample, width, k, &mut rng), width);
+    let weights: Vec<f32> = start.iter().map(|&row| rows.weight(row)).collect();
+    let mut centres = Centres::new(plus_plus(&sample, &weights, width, k, &mut rng), width);
     drop(sample);
 
     descend(rows, &mut centres, &mut order, options, &mut rng, collective)?;
@@ -137,7 +143,7 @@ const SETTLED: f64 = 1e-2;
 const PATIENCE: usize = 6;
 
 /// Mini-batch descent. For a batch assigned with the centres before it, updating centre c by each of its m
-/// rows in turn at the rate 1/count comes to c ← (v·c + Σx)/(v + m), v being the rows it has seen.
+/// rows in turn at the rate 1/count comes to c ← (v·c + Σx)/(v + m), v being the rows it has seen; with weights, v and m add those up.
 fn descend(
     rows: &dyn RowSource,
     centres: &mut Centres,
@@ -152,7 +158,7 @@ fn descend(
     let mut x = vec![0f32; share.len() * width];
     let (mut found, mut distances) = (vec![0u32; share.len()], vec![0f32; share.len()]);
     let mut sums = Sums::new(k, width);
-    let mut seen = vec![0u64; k];
+    let mut seen = vec![0f64; k];
     let mut seen_this_epoch = vec![false; k];
     let (mut running, mut best, mut stale) = (None::<f64>, f64::INFINITY, 0);
     // The running inertia forgets as fast as the epoch turns over.
@@ -165,16 +171,16 @@ fn descend(
             rows.gather(mine, &mut x);
             centres.nearest(&x, &mut found, &mut distances);
             sums.clear();
-            sums.add(&x, &found, &distances);
+            sums.add(rows, mine, &x, &found, &distances);
             sums.reduce(collective)?;
             for cluster in 0..k {
-                let m = sums.counts[cluster];
-                if m == 0 {
+                let m = sums.weights[cluster];
+                if m == 0.0 {
                     continue;
                 }
                 seen[cluster] += m;
                 seen_this_epoch[cluster] = true;
-                let (rate, m) = (1.0 / seen[cluster] as f64, m as f64);
+                let rate = 1.0 / seen[cluster];
                 let totals = &sums.totals[cluster * width..(cluster + 1) * width];
                 centres.change(cluster, |centre| {
                     for (value, &total) in centre.iter_mut().zip(totals) {
@@ -202,7 +208,7 @@ fn descend(
 
 /// Gives centres that no row chose in a whole epoch a new place: the rows farthest from their centres,
 /// among the first of the shuffled order.
-fn reseed(rows: &dyn RowSource, centres: &mut Centres, order: &[u32], used: &[bool], seen: &mut [u64]) {
+fn reseed(rows: &dyn RowSource, centres: &mut Centres, order: &[u32], used: &[bool], seen: &mut [f64]) {
     let empty: Vec<usize> = (0..used.len()).filter(|&cluster| !used[cluster]).collect();
     if empty.is_empty() {
         return;
@@ -220,7 +226,7 @@ fn reseed(rows: &dyn RowSource, centres: &mut Centres, order: &[u32], used: &[bo
             centres.change(cluster, |centre| {
                 centre.copy_from_slice(&x[row * width..(row + 1) * width]);
             });
-            seen[cluster] = 1;
+            seen[cluster] = f64::from(rows.weight(sample[row]));
         }
     }
 }
@@ -243,7 +249,13 @@ fn pass(
         let x = &mut x[..block.len() * width];
         rows.gather(&which, x);
         centres.nearest(x, &mut assignment[block.clone()], &mut distances[block.clone()]);
-        sums.add(x, &assignment[block.clone()], &distances[block.clone()]);
+        sums.add(
+            rows,
+            &which,
+            x,
+            &assignment[block.clone()],
+            &distances[block.clone()],
+        );
         at = block.end;
     }
     sums.reduce(collective)?;
@@ -256,15 +268,15 @@ fn pass(
     Ok((assignment, distances, sums))
 }
 
-/// Moves every centre to the mean of its rows; one without rows stays.
+/// Moves every centre to the weighted mean of its rows; one without rows stays.
 fn recentre(centres: &mut Centres, sums: &Sums) {
     for cluster in 0..centres.len() {
-        let count = sums.counts[cluster];
-        if count > 0 {
+        let weight = sums.weights[cluster];
+        if weight > 0.0 {
             let totals = &sums.totals[cluster * sums.width..(cluster + 1) * sums.width];
             centres.change(cluster, |centre| {
                 for (value, &total) in centre.iter_mut().zip(totals) {
-                    *value = (total / count as f64) as f32;
+                    *value = (total / weight) as f32;
                 }
             });
         }

@@ -51,7 +51,7 @@ use rayon::prelude::*;
 use crate::collective::{Collective, SingleProcess};
 use centres::Centres;
 use kmeans::{Clustering, KMeansOptions, mini_batch};
-use rows::RowSource;
+use rows::{RowSource, WeightedRows};
 use two_level::two_level;
 
 /// Sparse rows: u32 columns, f32 values.
@@ -121,11 +121,17 @@ pub fn cluster_labels_with(
     };
 
     z.normalise();
-    z.centre();
-    z.normalise();
+    if options.centre {
+        z.centre();
+        z.normalise();
+    }
+    let weights: Vec<f32> = (correlation.counts.iter())
+        .map(|&count| (count.max(1) as f32).powf(-options.rarity))
+        .collect();
     let mut run = Run {
         options,
         k,
+        weights: Some(&weights),
         collective,
         on_step,
     };
@@ -177,6 +183,7 @@ pub fn k_means_inertia(rows: &DenseRows, k: usize, options: &ClusterOptions) -> 
     let mut run = Run {
         options,
         k,
+        weights: None,
         collective: &SingleProcess,
         on_step: &mut |_| {},
     };
@@ -187,6 +194,8 @@ pub fn k_means_inertia(rows: &DenseRows, k: usize, options: &ClusterOptions) -> 
 struct Run<'a> {
     options: &'a ClusterOptions,
     k: usize,
+    /// What each label counts for its centre; all the same if not given.
+    weights: Option<&'a [f32]>,
     collective: &'a dyn Collective,
     on_step: &'a mut dyn FnMut(&'static str),
 }
@@ -207,6 +216,10 @@ impl Run<'_> {
             passes: PASSES,
             seed: self.options.seed,
         };
+        let weighted = self.weights.map(|weights| WeightedRows { rows, weights });
+        let rows = weighted
+            .as_ref()
+            .map_or(rows, |weighted| weighted as &dyn RowSource);
         if self.k > self.options.flat_limit {
             two_level(rows, options, self.collective)
         } else {

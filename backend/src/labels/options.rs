@@ -53,6 +53,11 @@ pub struct ClusterOptions {
     /// τ: the weight a label gives its neighbours together; 1 − τ stays on itself.
     pub tau: f32,
     pub filter_order: FilterOrder,
+    /// Whether the mean is taken off the label vectors: clusters become more even, and documents belong to more of them.
+    pub centre: bool,
+    /// A label of n documents counts n^−rarity for its cluster's centre; 0 counts all the same. Above 0 frequent labels join
+    /// the rarer ones they occur with instead of having clusters of their own.
+    pub rarity: f32,
     pub method: Partition,
     pub seed: u64,
     /// Labels a mini-batch of the k-means.
@@ -78,6 +83,8 @@ impl Default for ClusterOptions {
             rho: 0.2,
             tau: 0.4,
             filter_order: FilterOrder::Fixed(3),
+            centre: true,
+            rarity: 0.0,
             method: Partition::Graph,
             seed: 0,
             batch: 1024,
@@ -110,6 +117,9 @@ impl ClusterOptions {
         }
         if !(0.0..=1.0).contains(&self.tau) {
             return wrong("tau", self.tau.to_string(), "a share from 0 to 1");
+        }
+        if !(0.0..=2.0).contains(&self.rarity) {
+            return wrong("rarity", self.rarity.to_string(), "a power from 0 to 2");
         }
         if self.k == Some(0) {
             return wrong("k", "0".into(), "at least 1 cluster");

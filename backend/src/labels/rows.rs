@@ -62,7 +62,8 @@ impl DenseRows {
     /// Takes the mean row from every row that is not zero.
     ///
     /// Sums of document vectors all lean the same way (every text shares words with every other); k-means
-    /// would spend its centres on how much they lean. The paper is silent; the gain is in `docs/results/labels.md`.
+    /// would spend its centres on how much they lean. The paper is silent; what it gains and what it costs is in
+    /// `docs/results/labels.md`.
     pub(super) fn centre(&mut self) {
         let width = self.width;
         let mut mean = vec![0f64; width];
@@ -144,6 +145,35 @@ pub(super) trait RowSource: Sync {
     fn width(&self) -> usize;
     /// Writes the rows named by `which`, one after the other, into `out`.
     fn gather(&self, which: &[u32], out: &mut [f32]);
+    /// How much a row counts for its centre.
+    fn weight(&self, _row: u32) -> f32 {
+        1.0
+    }
+}
+
+/// Rows that do not all count the same.
+pub(super) struct WeightedRows<'a> {
+    pub(super) rows: &'a dyn RowSource,
+    /// One a row, positive.
+    pub(super) weights: &'a [f32],
+}
+
+impl RowSource for WeightedRows<'_> {
+    fn rows(&self) -> usize {
+        self.rows.rows()
+    }
+
+    fn width(&self) -> usize {
+        self.rows.width()
+    }
+
+    fn gather(&self, which: &[u32], out: &mut [f32]) {
+        self.rows.gather(which, out);
+    }
+
+    fn weight(&self, row: u32) -> f32 {
+        self.weights[row as usize]
+    }
 }
 
 impl RowSource for DenseRows {

@@ -10,10 +10,16 @@ use super::product::products;
 const ROWS_A_BLOCK: usize = 512;
 
 /// Draws `k` of the rows of `x` as centres: the first evenly, each further one with probability
-/// proportional to the squared distance to the nearest centre so far, the best of 2 + ln k candidates
+/// proportional to its weight and the squared distance to the nearest centre so far, the best of 2 + ln k candidates
 /// by the distance that would remain (as greedy k-means++ does). Rows that coincide with a centre are
 /// only drawn when nothing else is left.
-pub(super) fn plus_plus(x: &[f32], width: usize, k: usize, rng: &mut ChaCha8Rng) -> Vec<f32> {
+pub(super) fn plus_plus(
+    x: &[f32],
+    weights: &[f32],
+    width: usize,
+    k: usize,
+    rng: &mut ChaCha8Rng,
+) -> Vec<f32> {
     let n = x.len() / width;
     let candidates = 2 + (k as f64).ln() as usize;
     let squared: Vec<f32> = x
@@ -29,7 +35,7 @@ pub(super) fn plus_plus(x: &[f32], width: usize, k: usize, rng: &mut ChaCha8Rng)
     remaining(x, width, &squared, &drawn, &nearest, &mut after[..n]);
     nearest.copy_from_slice(&after[..n]);
     while centres.len() < k * width {
-        let cumulative = cumulate(&nearest);
+        let cumulative = cumulate(&nearest, weights);
         let total = cumulative[n - 1];
         drawn.clear();
         if total > 0.0 {
@@ -45,7 +51,7 @@ pub(super) fn plus_plus(x: &[f32], width: usize, k: usize, rng: &mut ChaCha8Rng)
         let count = drawn.len();
         remaining(x, width, &squared, &drawn, &nearest, &mut after[..n * count]);
         let best = (0..count)
-            .map(|at| (at, left_over(&after[..n * count], count, at)))
+            .map(|at| (at, left_over(&after[..n * count], weights, count, at)))
             .min_by(|a, b| a.1.total_cmp(&b.1))
             .map_or(0, |(at, _)| at);
         for (nearest, after) in nearest.iter_mut().zip(after.chunks_exact(count)) {
@@ -56,21 +62,25 @@ pub(super) fn plus_plus(x: &[f32], width: usize, k: usize, rng: &mut ChaCha8Rng)
     centres
 }
 
-/// Running sums of the squared distances.
-fn cumulate(distances: &[f32]) -> Vec<f64> {
+/// Running sums of the weighted squared distances.
+fn cumulate(distances: &[f32], weights: &[f32]) -> Vec<f64> {
     let mut sum = 0.0;
     distances
         .iter()
-        .map(|&distance| {
-            sum += f64::from(distance);
+        .zip(weights)
+        .map(|(&distance, &weight)| {
+            sum += f64::from(distance) * f64::from(weight);
             sum
         })
         .collect()
 }
 
 /// The distance that would remain in all with candidate `at`.
-fn left_over(after: &[f32], count: usize, at: usize) -> f64 {
-    after[at..].iter().step_by(count).map(|&d| f64::from(d)).sum()
+fn left_over(after: &[f32], weights: &[f32], count: usize, at: usize) -> f64 {
+    let remaining = after[at..].iter().step_by(count).zip(weights);
+    remaining
+        .map(|(&d, &weight)| f64::from(d) * f64::from(weight))
+        .sum()
 }
 
 /// For every row and every candidate, the squared distance to the nearest centre if it were added.

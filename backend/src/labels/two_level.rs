@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::LabelError;
 use super::centres::Centres;
 use super::kmeans::{Clustering, KMeansOptions, ROWS_A_PASS, fill_empty, mini_batch};
-use super::rows::{DenseRows, RowSource};
+use super::rows::{DenseRows, RowSource, WeightedRows};
 use crate::collective::{Collective, SingleProcess};
 
 /// Nearest groups whose centres a label is compared with in the last pass.
@@ -51,7 +51,13 @@ pub(super) fn two_level(
                 seed: options.seed.wrapping_add(1 + group as u64),
                 ..options
             };
-            mini_batch(&DenseRows::trusted(values, width), inside, &SingleProcess).map(|fine| fine.centres)
+            let weights: Vec<f32> = members.iter().map(|&row| rows.weight(row)).collect();
+            let values = DenseRows::trusted(values, width);
+            let group = WeightedRows {
+                rows: &values,
+                weights: &weights,
+            };
+            mini_batch(&group, inside, &SingleProcess).map(|fine| fine.centres)
         })
         .collect::<Result<_, _>>()?;
 
@@ -61,7 +67,7 @@ pub(super) fn two_level(
     }
     let (mut assignment, mut distances) = (vec![0u32; n], vec![0f32; n]);
     let mut totals = vec![0f64; options.k * width];
-    let mut counts = vec![0usize; options.k];
+    let mut weights = vec![0f64; options.k];
     let mut x = vec![0f32; ROWS_A_PASS.min(n) * width];
     for from in (0..n).step_by(ROWS_A_PASS) {
         let block = from..n.min(from + ROWS_A_PASS);
@@ -76,21 +82,21 @@ pub(super) fn two_level(
             &mut assignment[block.clone()],
             &mut distances[block.clone()],
         );
-        for (row, &cluster) in x.chunks_exact(width).zip(&assignment[block]) {
-            let cluster = cluster as usize;
-            counts[cluster] += 1;
+        for ((&name, row), &cluster) in which.iter().zip(x.chunks_exact(width)).zip(&assignment[block]) {
+            let (cluster, weight) = (cluster as usize, f64::from(rows.weight(name)));
+            weights[cluster] += weight;
             for (total, &value) in totals[cluster * width..(cluster + 1) * width].iter_mut().zip(row) {
-                *total += f64::from(value);
+                *total += weight * f64::from(value);
             }
         }
     }
     let centres = fine.into_iter().flat_map(Centres::into_values).collect();
     let mut centres = Centres::new(centres, width);
     for cluster in 0..options.k {
-        if counts[cluster] > 0 {
+        if weights[cluster] > 0.0 {
             centres.change(cluster, |centre| {
                 for (value, &total) in centre.iter_mut().zip(&totals[cluster * width..]) {
-                    *value = (total / counts[cluster] as f64) as f32;
+                    *value = (total / weights[cluster]) as f32;
                 }
             });
         }

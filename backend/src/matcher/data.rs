@@ -2,13 +2,14 @@
 
 use std::sync::mpsc;
 
-use gnnxml_shared::model::matcher::MatcherConfig;
+use gnnxml_shared::model::matcher::{GraphInput, MatcherConfig};
+use rand::Rng;
 
-use super::batch::{Assembler, Batch};
+use super::batch::{Assembler, Batch, Example};
 use super::lists::Lists;
 use super::options::TrainOptions;
 use super::predict::check_width;
-use super::sampler::{ReversedSampler, UniformSampler};
+use super::sampler::{ReversedSampler, UniformSampler, generator};
 use super::{MatcherError, PreparedGraphs};
 
 /// What is learned from.
@@ -103,13 +104,22 @@ pub(super) fn produce(
     let mut assembler = Assembler::new(config, options.shard);
     for (step, share) in shares.iter().enumerate().skip(first_step as usize) {
         let uniform = &order[step * options.batch..order.len().min((step + 1) * options.batch)];
-        let example = |&document: &u32| {
-            (
-                data.graphs.get(document as usize),
-                data.positives.row(document as usize),
-            )
+        let examples = |side: u64, documents: &[u32]| -> Vec<Example<'_>> {
+            let of_share = share.clone().zip(&documents[share.clone()]);
+            of_share
+                .map(|(pair, &document)| {
+                    let mut graph = data.graphs.get(document as usize);
+                    if options.word_dropout > 0.0 {
+                        // High streams: the samplers draw from the low ones.
+                        let stream = 1 << 63 | (step as u64) << 32 | side << 31 | pair as u64;
+                        let mut random = generator(options.seed, epoch, stream);
+                        drop_words(&mut graph, options.word_dropout, &mut random);
+                    }
+                    (graph, data.positives.row(document as usize))
+                })
+                .collect()
         };
-        let mut sides = vec![uniform[share.clone()].iter().map(example).collect::<Vec<_>>()];
+        let mut sides = vec![examples(0, uniform)];
         if config.branches() == 2 {
             let drawn: Vec<u32> = if reversed.is_empty() {
                 uniform.to_vec()
@@ -120,10 +130,45 @@ pub(super) fn produce(
                     .map(|(_, document)| document)
                     .collect()
             };
-            sides.push(drawn[share.clone()].iter().map(example).collect());
+            sides.push(examples(1, &drawn));
         }
         if sender.send((uniform.len(), assembler.assemble(&sides))).is_err() {
             return;
         }
+    }
+}
+
+/// Leaves out each word of the text with the given probability; the others grow, so that their sum is the same on average.
+fn drop_words(graph: &mut GraphInput<'_>, share: f32, random: &mut impl Rng) {
+    let kept = 1.0 / (1.0 - share);
+    let words = graph.words.iter().zip(graph.word_weights.iter());
+    let (words, weights): (Vec<u32>, Vec<f32>) = words
+        .filter(|_| random.random::<f32>() >= share)
+        .map(|(&word, &weight)| (word, weight * kept))
+        .unzip();
+    graph.words = words.into();
+    graph.word_weights = weights.into();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dropped_words_leave_the_sum_as_it_was_on_average() {
+        let whole = GraphInput {
+            words: (0..10_000).collect::<Vec<u32>>().into(),
+            word_weights: vec![0.5; 10_000].into(),
+            ..GraphInput::empty(2)
+        };
+        let mut thinned = whole.clone();
+        drop_words(&mut thinned, 0.4, &mut generator(1, 2, 3));
+        let sum = |graph: &GraphInput<'_>| graph.word_weights.iter().sum::<f32>();
+        // 0.4 of 10,000 words, give or take five standard deviations.
+        assert!((thinned.words.len() as f32 - 6_000.0).abs() < 245.0);
+        assert!((sum(&thinned) / sum(&whole) - 1.0).abs() < 0.05);
+        let mut again = whole.clone();
+        drop_words(&mut again, 0.4, &mut generator(1, 2, 3));
+        assert_eq!(again, thinned);
     }
 }

@@ -32,6 +32,8 @@ pub struct TrainOptions {
     pub clip: f32,
     /// w, the weight of a positive cluster in the cross-entropy.
     pub positive_weight: f32,
+    /// Share of a text's words that a step does not see.
+    pub word_dropout: f32,
     /// Epochs without a better validation loss before the run stops.
     pub patience: u32,
     /// Clusters that count as matched in the recall.
@@ -65,6 +67,7 @@ impl TrainOptions {
             weight_decay: 0.0,
             clip: 5.0,
             positive_weight: 1.0,
+            word_dropout: 0.0,
             patience: 10,
             top: 10,
             seed: 0,
@@ -81,7 +84,7 @@ impl TrainOptions {
     /// Everything besides the model's shape that changes the result.
     pub(super) fn fingerprint(&self) -> String {
         format!(
-            "corpus {:?}, epochs {}, batch {}, shard {}, rate {} {} {} {}, decay {}, clip {}, positive {}, top {}, seed {}, {:?}, composed {}",
+            "corpus {:?}, epochs {}, batch {}, shard {}, rate {} {} {} {}, decay {}, clip {}, positive {}, word dropout {}, top {}, seed {}, {:?}, composed {}",
             self.corpus,
             self.epochs,
             self.batch,
@@ -93,6 +96,7 @@ impl TrainOptions {
             self.weight_decay,
             self.clip,
             self.positive_weight,
+            self.word_dropout,
             self.top,
             self.seed,
             self.precision,
@@ -124,6 +128,13 @@ impl TrainOptions {
                 "learning_rate",
                 self.learning_rate.to_string(),
                 "a positive number",
+            );
+        }
+        if !(0.0..1.0).contains(&self.word_dropout) {
+            return wrong(
+                "word_dropout",
+                self.word_dropout.to_string(),
+                "0 up to, but not, 1",
             );
         }
         Ok(())

@@ -37,7 +37,7 @@ pub struct Gathered {
 const LENGTH_SAMPLE: usize = 1000;
 
 /// What counts as a term in texts of the corpus' length, which its first documents tell.
-fn term_options(source: &CorpusSource, config: &TrainConfig) -> Result<TfIdfOptions, TrainError> {
+pub(crate) fn term_options(source: &CorpusSource, config: &TrainConfig) -> Result<TfIdfOptions, TrainError> {
     let (mut words, mut bytes, mut documents) = (0, 0, 0);
     for document in source.open()?.take(LENGTH_SAMPLE) {
         let text = document?.text;

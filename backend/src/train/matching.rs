@@ -14,7 +14,7 @@ use super::encode::Encoded;
 use super::parts::{put_matcher, put_rankers, take_matcher, take_rankers};
 use super::pipeline::{Documents, TrainRequest};
 use super::work::Work;
-use super::{MatcherKind, Progress, TrainConfig, TrainError};
+use super::{MatcherKind, MatcherSettings, Progress, TrainConfig, TrainError};
 use crate::labels::LabelClusters;
 use crate::matcher::{Lists, TrainData, TrainOptions, ValidationData};
 use crate::ranker::block::LANES;
@@ -55,10 +55,19 @@ pub(super) fn match_clusters(
         let (first, last) = train_linear(documents, &truth, clusters.len(), config, progress)?;
         (Some(first), Some(last))
     };
+    let held: Vec<usize> = (0..documents.len()).filter(|&d| documents.held_out[d]).collect();
     // The graph network is trained once, without the held-out documents: they stop it early.
     let graph_logits = graph.as_ref().map(|(_, logits)| logits);
     let share = match (&first, graph_logits) {
-        (Some(first), Some(logits)) => best_share(documents, first, logits, &truth),
+        (Some(first), Some(logits)) => {
+            let margins: Vec<Vec<f32>> = held
+                .par_iter()
+                .map(|&d| first.margins(&documents.gathered.words[d], &[]))
+                .collect();
+            let logits: Vec<&[f32]> = held.iter().map(|&d| &logits[d][..]).collect();
+            let truth: Vec<&[u32]> = held.iter().map(|&d| &truth[d][..]).collect();
+            best_share(&margins, &logits, &truth)
+        }
         (None, _) => 1.0,
         (_, None) => 0.0,
     };
@@ -91,7 +100,6 @@ pub(super) fn match_clusters(
     } else {
         first_predicted.clone()
     };
-    let held: Vec<usize> = (0..documents.len()).filter(|&d| documents.held_out[d]).collect();
     let held_log_odds = held
         .par_iter()
         .map(|&d| (d as u32, log_odds(first.as_ref(), d)))
@@ -124,6 +132,20 @@ pub(super) fn true_clusters(documents: &Documents, clusters: &LabelClusters) -> 
     documents.gathered.labels.iter().map(of).collect()
 }
 
+/// How the linear matcher is solved.
+pub(crate) fn linear_solver(settings: &MatcherSettings, clusters: usize) -> RankerConfig {
+    RankerConfig {
+        loss: Loss::Logistic,
+        cost: settings.cost,
+        tolerance: settings.tolerance,
+        max_iterations: 100,
+        threshold: settings.threshold,
+        most_weights: MOST_WEIGHTS / clusters.max(1),
+        tail_weight: 0.0,
+        keep_duals: true,
+    }
+}
+
 /// One-vs-all over clusters: first without the held-out documents, then, from where that stopped, with them.
 fn train_linear(
     documents: &Documents,
@@ -134,16 +156,7 @@ fn train_linear(
 ) -> Result<(ClusterRankers, ClusterRankers), TrainError> {
     let gathered = &documents.gathered;
     let rows = Rows::new(&gathered.words, gathered.tfidf.len(), Vec::new(), 0, 1.0)?;
-    let solver = RankerConfig {
-        loss: Loss::Logistic,
-        cost: config.matcher.cost,
-        tolerance: config.matcher.tolerance,
-        max_iterations: 100,
-        threshold: config.matcher.threshold,
-        most_weights: MOST_WEIGHTS / clusters.max(1),
-        tail_weight: 0.0,
-        keep_duals: true,
-    };
+    let solver = linear_solver(&config.matcher, clusters);
     let groups = groups(clusters, documents.len());
     let sampled = Sample::new(&groups, documents.len(), config.seed);
     // Where documents are so many that a sample does, the few held out do not matter.
@@ -350,37 +363,29 @@ fn train_graph(
     Ok((trained.matcher, logits))
 }
 
-/// The share of the graph network under which the held-out documents' clusters are most likely.
-fn best_share(
-    documents: &Documents,
-    linear: &ClusterRankers,
-    logits: &[Vec<f32>],
-    truth: &[Vec<u32>],
-) -> f32 {
-    let held: Vec<usize> = (0..documents.len()).filter(|&d| documents.held_out[d]).collect();
-    if held.is_empty() {
+/// The share of the graph network under which the documents' true clusters are most likely.
+pub(crate) fn best_share(margins: &[Vec<f32>], logits: &[&[f32]], truth: &[&[u32]]) -> f32 {
+    if truth.is_empty() {
         return 0.5;
     }
-    let margins: Vec<Vec<f32>> = held
-        .par_iter()
-        .map(|&d| linear.margins(&documents.gathered.words[d], &[]))
-        .collect();
     let likelihood = |share: f32| -> f64 {
-        let of = |(&document, margins): (&usize, &Vec<f32>)| -> f64 {
-            let mixed = margins.iter().zip(&logits[document]).enumerate();
-            mixed
-                .map(|(cluster, (w, g))| {
-                    let odds = (1.0 - share) * w + share * g;
-                    let sign = if truth[document].binary_search(&(cluster as u32)).is_ok() {
-                        1.0
-                    } else {
-                        -1.0
-                    };
-                    f64::from(log_sigmoid(sign * odds))
-                })
-                .sum()
-        };
-        held.iter().zip(&margins).map(of).sum()
+        let documents = margins.iter().zip(logits).zip(truth);
+        documents
+            .map(|((margins, logits), truth)| {
+                let mixed = margins.iter().zip(*logits).enumerate();
+                mixed
+                    .map(|(cluster, (w, g))| {
+                        let odds = (1.0 - share) * w + share * g;
+                        let sign = if truth.binary_search(&(cluster as u32)).is_ok() {
+                            1.0
+                        } else {
+                            -1.0
+                        };
+                        f64::from(log_sigmoid(sign * odds))
+                    })
+                    .sum::<f64>()
+            })
+            .sum()
     };
     let shares = (0..=10).map(|tenth| tenth as f32 / 10.0);
     shares

@@ -29,8 +29,10 @@ pub use config::{
 };
 pub use error::TrainError;
 pub use examples::Examples;
+pub(crate) use gather::term_options;
 pub use gather::{Gathered, gather};
 pub use learn::{LearnError, LearnRequest, Learned, learn};
+pub(crate) use matching::{best_share, linear_solver};
 pub use model::{CorpusFacts, MODEL_VERSION, Manifest, Model, ModelError, read_manifest};
 pub use pipeline::{Outcome, TrainRequest, train};
 pub use progress::Progress;

@@ -123,7 +123,7 @@ fn as_many_clusters_as_labels_is_allowed() {
 #[test]
 fn options_out_of_range_are_named() {
     let documents = DocumentLabels::collect([vec![0, 1]], 2).unwrap();
-    let wrong: [(&str, ClusterOptions); 5] = [
+    let wrong: [(&str, ClusterOptions); 6] = [
         (
             "rho",
             ClusterOptions {
@@ -142,6 +142,13 @@ fn options_out_of_range_are_named() {
             "tau",
             ClusterOptions {
                 tau: -0.1,
+                ..ClusterOptions::default()
+            },
+        ),
+        (
+            "rarity",
+            ClusterOptions {
+                rarity: f32::NAN,
                 ..ClusterOptions::default()
             },
         ),

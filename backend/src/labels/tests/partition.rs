@@ -4,6 +4,9 @@ use std::sync::{Barrier, Mutex};
 
 use super::*;
 use crate::collective::{Buffer, Collective, CollectiveError, SingleProcess};
+use crate::labels::kmeans::{KMeansOptions, mini_batch};
+use crate::labels::rows::WeightedRows;
+use crate::labels::two_level::two_level;
 use crate::labels::{
     FilterOrder, LabelClusters, Partition, cluster_labels, cluster_labels_with, normalised_mutual_information,
 };
@@ -103,6 +106,28 @@ fn two_levels_come_near_the_inertia_of_one() {
     };
     let (flat, two) = (inertia(1024), inertia(8));
     assert!(two < 1.15 * flat, "flat {flat}, two levels {two}");
+}
+
+#[test]
+fn a_centre_is_the_weighted_mean_of_its_labels_at_one_level_and_at_two() {
+    let rows = dense(&[0.0, 0.0, 4.0, 0.0, 100.0, 0.0, 104.0, 0.0], 2);
+    let weighted = WeightedRows {
+        rows: &rows,
+        weights: &[3.0, 1.0, 1.0, 1.0],
+    };
+    let options = KMeansOptions {
+        k: 2,
+        batch: 4,
+        epochs: 20,
+        passes: 4,
+        seed: 0,
+    };
+    for k_means in [mini_batch, two_level] {
+        let found = k_means(&weighted, options, &SingleProcess).unwrap();
+        let mut centres: Vec<f32> = found.centres.values().iter().copied().step_by(2).collect();
+        centres.sort_by(f32::total_cmp);
+        assert_eq!(centres, [1.0, 102.0]);
+    }
 }
 
 /// Threads that stand for processes: sums in rank order.
