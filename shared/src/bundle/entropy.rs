@@ -187,10 +187,10 @@ impl Tables {
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
     slots: &'a [u32],
-    words: &'a [u8],
+    words: Vec<u16>,
+    /// The next word; beyond the last when one was asked for that was not there.
+    at: usize,
     state: u32,
-    /// Whether a word was asked for that was not there.
-    missing: bool,
 }
 
 impl<'a> Decoder<'a> {
@@ -206,9 +206,11 @@ impl<'a> Decoder<'a> {
         };
         Ok(Self {
             slots: &tables.slots,
-            words,
+            words: (words.chunks_exact(2))
+                .map(|two| u16::from_le_bytes([two[0], two[1]]))
+                .collect(),
+            at: 0,
             state: u32::from_le_bytes([*c, *d, *a, *b]),
-            missing: false,
         })
     }
 
@@ -257,27 +259,24 @@ impl<'a> Decoder<'a> {
         bits
     }
 
+    /// Without a branch: whether a word is due is as good as random.
     #[inline]
     fn refill(&mut self) {
-        if self.state < LOWEST {
-            let word = match self.words {
-                [low, high, rest @ ..] => {
-                    self.words = rest;
-                    u16::from_le_bytes([*low, *high])
-                }
-                _ => {
-                    self.missing = true;
-                    0
-                }
-            };
-            self.state = self.state << 16 | u32::from(word);
-        }
+        let due = self.state < LOWEST;
+        let word = self.words.get(self.at).copied().unwrap_or(0);
+        let filled = self.state << 16 | u32::from(word);
+        self.state = if due { filled } else { self.state };
+        self.at += usize::from(due);
     }
 
     /// Checks that the words are used up and brought the state back to where the encoder began.
     pub(super) fn finish(self, part: &Reader<'_>) -> Result<(), BundleError> {
-        if self.missing || !self.words.is_empty() || self.state != LOWEST {
-            let found = if self.missing { "fewer" } else { "others" };
+        if self.at != self.words.len() || self.state != LOWEST {
+            let found = if self.at > self.words.len() {
+                "fewer"
+            } else {
+                "others"
+            };
             return Err(part.bad("coded numbers", found, "the ones that were written"));
         }
         Ok(())

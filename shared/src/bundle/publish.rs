@@ -12,7 +12,7 @@ use crate::model::tagger::Tagger;
 
 /// Small clusters share a shard up to this size; a larger one has a shard of its own, so that a text that asks for one
 /// cluster does not fetch another.
-const SHARD_BYTES: usize = 64 << 10;
+const SHARD_BYTES: usize = 24 << 10;
 
 /// What the manifest says about a model beyond its weights.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -79,13 +79,22 @@ pub fn publish(
     }
     if let Some(linear) = tagger.matcher.linear() {
         let hints = Hints::new(&tagger.tfidf, &[], rankers.len());
-        let coded = Coded::new(&hints, &[linear], step(tagger.score.cluster_exponent, bits), bits);
+        let coded = Coded::new(
+            &hints,
+            &[linear],
+            step(CLUSTER_STEP, tagger.score.cluster_exponent, bits),
+            bits,
+        );
         let tables = Coded::tables([&coded]);
         put("linear-codes", rankers::write_tables(&tables));
         put("linear", coded.finish(&tables));
     }
     let hints = Hints::new(&tagger.tfidf, &documents, tagger.labels.len());
-    let step = step(tagger.score.margin.slope * tagger.score.label_exponent, bits);
+    let step = step(
+        LABEL_STEP,
+        tagger.score.margin.slope * tagger.score.label_exponent,
+        bits,
+    );
     let runs = runs(rankers);
     let coded: Vec<Coded> = runs
         .iter()
@@ -152,14 +161,19 @@ fn runs(rankers: &[ClusterRankers]) -> Vec<Range<usize>> {
     runs
 }
 
-/// The step that word weights are rounded to when their sum is multiplied by `factor` on its way to a log-odds. Texts have unit length, so
-/// rounding moves the sum by 0.29 steps (one standard deviation), and in eight bits a probability by at most 0.001.
-fn step(factor: f32, bits: Bits) -> f32 {
-    let step = match bits {
-        Bits::Four => 0.04,
-        Bits::Eight => 0.01,
+/// Steps of a label's log-odds that the weights of its words are rounded to. Texts have unit length, so rounding moves a margin by 0.29
+/// steps (one standard deviation): this keeps probabilities within 0.005 where the calibration is steepest.
+const LABEL_STEP: f32 = 0.0155;
+/// The same for clusters. They are asked or not by a threshold, so rounding must not push many across: the linear matcher is more exact.
+const CLUSTER_STEP: f32 = 0.005;
+
+/// The step of weights whose sum is multiplied by `factor` on its way to a log-odds.
+fn step(of_log_odds: f32, factor: f32, bits: Bits) -> f32 {
+    let coarser = match bits {
+        Bits::Four => 4.0,
+        Bits::Eight => 1.0,
     };
-    step / factor.abs().max(1.0)
+    coarser * of_log_odds / factor.abs().max(1.0)
 }
 
 /// About how many bytes a cluster's rankers take in a shard.

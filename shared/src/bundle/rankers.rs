@@ -6,12 +6,13 @@
 //!
 //! ```text
 //! S_w    = Σ weight of w in the remembered documents of the label           in half octaves
-//! label    words with S_w > 0, largest first, as gaps;  then the others, commonest first, as gaps
-//! weight   sign and |w| / step − floor, given S_w and the number of the label's weights
+//! label    words with S_w > 0, largest class first, as gaps;  then the others, commonest first, as gaps
+//! weight   sign and ⌊(|w| − start) / step⌋, given S_w and the number of the label's weights
 //! ```
 //!
 //! which takes a third of the bits off. The same works without documents, as for the linear matcher: all S_w are 0 then.
-//! Weights are steps of one size, because it is the absolute error of a margin that a probability feels.
+//! Weights are steps of one size, because it is the absolute error of a margin that a probability feels, and come back at the mean place of
+//! weights in their step, so that errors of many words cancel.
 
 use super::BundleError;
 use super::entropy::{Decoder, Encoder, Tables};
@@ -149,7 +150,9 @@ impl Hints {
 #[derive(Debug)]
 struct Sums {
     sums: Vec<u32>,
-    /// Class of S_w, largest first, and place: the words with S_w > 0 in the order they are coded in.
+    /// Places of the words with S_w > 0, as the documents name them.
+    met: Vec<u32>,
+    /// The same with the class of S_w, largest first: the order they are coded in.
     known: Vec<(u8, u32)>,
 }
 
@@ -157,27 +160,39 @@ impl Sums {
     fn new(hints: &Hints) -> Self {
         Self {
             sums: vec![0; hints.order.len()],
+            met: Vec::new(),
             known: Vec::new(),
         }
     }
 
     fn of(&mut self, hints: &Hints, label: u32) -> &[(u8, u32)] {
-        self.known.clear();
+        self.met.clear();
         for &document in hints.documents_of(label) {
             for &(place, weight) in hints.words_of(document) {
                 let sum = &mut self.sums[place as usize];
                 if *sum == 0 {
-                    self.known.push((0, place));
+                    self.met.push(place);
                 }
                 *sum = sum.saturating_add(weight);
             }
         }
-        for (class, place) in &mut self.known {
-            let sum = std::mem::take(&mut self.sums[*place as usize]);
-            let above = half_octaves(sum).saturating_sub(FIRST_SUM).min(SUMS - 1);
-            *class = (SUMS - 1 - above) as u8;
+        // Counted into their classes: sorting would take longer than all the rest.
+        let mut next = [0_usize; SUMS];
+        for &place in &self.met {
+            let sum = &mut self.sums[place as usize];
+            *sum = (SUMS - 1 - half_octaves(*sum).saturating_sub(FIRST_SUM).min(SUMS - 1)) as u32;
+            next[*sum as usize] += 1;
         }
-        self.known.sort_unstable();
+        let mut start = 0;
+        for count in &mut next {
+            start += std::mem::replace(count, start);
+        }
+        self.known.resize(self.met.len(), (0, 0));
+        for &place in &self.met {
+            let class = std::mem::take(&mut self.sums[place as usize]);
+            self.known[next[class as usize]] = (class as u8, place);
+            next[class as usize] += 1;
+        }
         &self.known
     }
 }
@@ -198,17 +213,23 @@ pub(super) struct Coded {
 }
 
 impl Coded {
-    /// Rounds to multiples of `step`; what rounds to zero is left out.
+    /// Rounds to steps; what is less than half of one is left out.
     pub(super) fn new(hints: &Hints, clusters: &[&ClusterRankers], step: f32, bits: Bits) -> Self {
-        let steps = |weight: f32| (weight.abs() / step).round() as u32;
         let labels: Vec<_> = clusters.iter().map(|cluster| cluster.to_labels()).collect();
-        let sizes = labels.iter().flatten().flat_map(|ranker| &ranker.words);
-        let sizes = sizes.map(|word| steps(word.1)).filter(|steps| *steps > 0);
-        let floor = sizes.clone().min().unwrap_or(1);
-        let weights = sizes.count();
+        let heard = |word: &&(u32, f32)| word.1.abs() >= step / 2.0;
+        let sizes = labels
+            .iter()
+            .flatten()
+            .flat_map(|ranker| ranker.words.iter().filter(heard));
+        let sizes = sizes.map(|word| word.1.abs());
+        let weights = sizes.clone().count();
+        // Steps begin at the smallest weight: training cuts off below it, and a step across the cut would shift all of its weights one way.
+        let start = sizes.clone().reduce(f32::min).unwrap_or(0.0);
+        let steps = |weight: f32| ((weight.abs() - start) / step) as u32;
+        let rests = sizes.map(|size| f64::from((size - start) / step).fract());
+        let centre = (rests.sum::<f64>() / weights.max(1) as f64) as f32;
         let mut head = Writer::new(RANKERS);
-        head.f32(step);
-        head.varint(u64::from(floor));
+        head.f32s(&[step, start, centre]);
         head.count(weights);
         head.count(clusters.len());
         let mut encoder = Encoder::default();
@@ -231,7 +252,7 @@ impl Coded {
                 for (at, &(class, place)) in known.iter().enumerate() {
                     class_at[place as usize] = Some((class, at as u32));
                 }
-                let words = ranker.words.iter().filter(|word| steps(word.1) > 0);
+                let words = ranker.words.iter().filter(heard);
                 let words = words.map(|&(term, weight)| (hints.places[term as usize], weight));
                 let (mut inside, mut outside): (Vec<_>, Vec<_>) =
                     words.partition(|word| class_at[word.0 as usize].is_some());
@@ -244,18 +265,14 @@ impl Coded {
                 for (place, weight) in inside {
                     let (class, at) = class_at[place as usize].expect("it is inside");
                     encoder.number(KNOWN_GAPS + usize::from(known[next as usize].0), at - next);
-                    encoder.signed(
-                        weight_kind(Some(class), size),
-                        steps(weight) - floor,
-                        weight < 0.0,
-                    );
+                    encoder.signed(weight_kind(Some(class), size), steps(weight), weight < 0.0);
                     next = at + 1;
                 }
                 next = 0;
                 let others = outside.len();
                 for (place, weight) in outside {
                     encoder.number(hints.other_gap(next, others), place - next);
-                    encoder.signed(weight_kind(None, size), steps(weight) - floor, weight < 0.0);
+                    encoder.signed(weight_kind(None, size), steps(weight), weight < 0.0);
                     next = place + 1;
                 }
                 for &(_, place) in known {
@@ -307,10 +324,17 @@ pub(super) fn read_rankers(
     labels: usize,
 ) -> Result<Vec<ClusterRankers>, BundleError> {
     let mut part = Reader::new(name, bytes, RANKERS)?;
-    let step = part.f32("step of the weights")?;
-    let floor = part.u32("smallest weight")?;
-    if !(step.is_finite() && step > 0.0) {
-        return Err(part.bad("step of the weights", step, "a positive number"));
+    let scale = part.f32s("step of the weights")?;
+    let &[step, start, centre] = scale.as_slice() else {
+        return Err(part.bad("step of the weights", scale.len(), "step, start and centre"));
+    };
+    if !(step > 0.0 && start >= 0.0 && (0.0..=1.0).contains(&centre)) {
+        let found = format!("{step} from {start}, centre {centre}");
+        return Err(part.bad(
+            "step of the weights",
+            found,
+            "a positive step, a start from 0, a centre from 0 to 1",
+        ));
     }
     let weights = part.varint("weights")?;
     if weights > (WEIGHTS_A_BYTE * bytes.len()) as u64 {
@@ -362,7 +386,7 @@ pub(super) fn read_rankers(
             left -= size;
             let mut weight = |decoder: &mut Decoder<'_>, kind: usize, place: u32| {
                 let (steps, negative) = decoder.signed(kind);
-                let weight = steps.saturating_add(floor) as f32 * step;
+                let weight = start + (steps as f32 + centre) * step;
                 let weight = if negative { -weight } else { weight };
                 entries.push((hints.order[place as usize], (position as u32, weight)));
             };

@@ -502,7 +502,7 @@ fn weights_of_the_linear_matcher_that_round_to_nothing_are_not_published() {
         embedding: Vec::new(),
     };
     let rankers = vec![
-        ranker(0, vec![(0, 2.54), (1, 0.004), (2, -0.004), (3, 0.006)]),
+        ranker(0, vec![(0, 2.54), (1, 0.002), (2, -0.002), (3, 0.003)]),
         ranker(1, vec![(1, -1.0)]),
     ];
     tagger.matcher = ClusterMatcher::Linear(ClusterRankers::new(rankers, 0));
