@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
+use gnnxml_shared::bundle::Bits;
 
 use crate::export::{FolderStore, export};
 use crate::train::Model;
@@ -20,6 +21,17 @@ pub(super) struct Args {
     /// What the model is called [default: the model directory's name]
     #[arg(long)]
     name: Option<String>,
+    /// Bits of a weight in networks and tables; with 4 the weights of rankers are coarser too
+    #[arg(long, default_value = "8", value_parser = bits)]
+    bits: Bits,
+}
+
+fn bits(number: &str) -> Result<Bits, String> {
+    match number {
+        "4" => Ok(Bits::Four),
+        "8" => Ok(Bits::Eight),
+        other => Err(format!("found {other}, expected 4 or 8")),
+    }
 }
 
 pub(super) fn run(args: Args) -> anyhow::Result<()> {
@@ -29,7 +41,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
             .file_name()
             .map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned())
     });
-    let manifest = export(&model, &name, &FolderStore::create(&args.out)?)
+    let manifest = export(&model, &name, args.bits, &FolderStore::create(&args.out)?)
         .with_context(|| format!("exporting {}", args.model.display()))?;
     let shards: u64 = manifest.shards.iter().map(|shard| shard.part.bytes).sum();
     println!(

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use gnnxml_shared::bundle::{Manifest, ModelFacts, PageEncoder, PartRef, PublishError, publish, sha256_hex};
+use gnnxml_shared::bundle::{
+    Bits, Manifest, ModelFacts, PageEncoder, PartRef, PublishError, publish, sha256_hex,
+};
 
 use crate::data::write_atomic;
 use crate::train::Model;
@@ -83,7 +85,12 @@ fn packed(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Publishes a model and returns the manifest it wrote.
-pub fn export(model: &Model, name: &str, store: &dyn BundleStore) -> Result<Manifest, ExportError> {
+pub fn export(
+    model: &Model,
+    name: &str,
+    bits: Bits,
+    store: &dyn BundleStore,
+) -> Result<Manifest, ExportError> {
     let encoder = match (&model.outside, &model.lsa) {
         (Some(outside), _) => Some(outside.for_page().ok_or_else(|| ExportError::Encoder {
             encoder: model.manifest.config.encoder.name.clone(),
@@ -103,7 +110,7 @@ pub fn export(model: &Model, name: &str, store: &dyn BundleStore) -> Result<Mani
         licence_notes: Vec::new(),
         extra,
     };
-    let published = publish(&model.tagger, encoder, &model.rankers, facts)?;
+    let published = publish(&model.tagger, encoder, &model.rankers, bits, facts)?;
     for (part, bytes) in &published.parts {
         debug_assert_eq!(part.sha256, sha256_hex(bytes));
         if !store.holds(part) {

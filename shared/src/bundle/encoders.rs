@@ -2,9 +2,10 @@
 //! eight bits.
 
 use super::BundleError;
+use super::matrix::{Bits, read_codes, read_table, write_codes, write_table};
 use super::wire::{Reader, Writer};
 use crate::model::encoder::bert::{Bert, BertEncoder, BertShape, Layer, Norm, Words};
-use crate::model::encoder::{Lsa, StaticEncoder, VectorTable};
+use crate::model::encoder::{Lsa, StaticEncoder};
 use crate::model::ops::{Int8Linear, Linear};
 use crate::text::wordpiece::{Cleaning, WordPiece};
 
@@ -99,10 +100,10 @@ pub(super) fn read_tokenizer(name: &str, bytes: &[u8]) -> Result<WordPiece, Bund
     Ok(tokenizer)
 }
 
-/// The table of `static`: bytes with one scale a row.
-pub(super) fn write_static(encoder: &StaticEncoder) -> Vec<u8> {
+/// The table of `static`.
+pub(super) fn write_static(encoder: &StaticEncoder, bits: Bits) -> Vec<u8> {
     let mut part = Writer::new(STATIC);
-    write_table(&mut part, encoder.table());
+    write_table(&mut part, encoder.table(), bits);
     part.finish()
 }
 
@@ -120,8 +121,8 @@ pub(super) fn read_static(
     Ok(encoder)
 }
 
-/// A transformer: its shape, then every matrix in bytes and every vector in full.
-pub(super) fn write_bert(encoder: &BertEncoder) -> Result<Vec<u8>, PublishError> {
+/// A transformer: its shape, then every matrix in codes and every vector in full.
+pub(super) fn write_bert(encoder: &BertEncoder, bits: Bits) -> Result<Vec<u8>, PublishError> {
     let model = encoder.model();
     let shape = model.shape();
     let Words::Int8(words) = model.words() else {
@@ -140,7 +141,7 @@ pub(super) fn write_bert(encoder: &BertEncoder) -> Result<Vec<u8>, PublishError>
         part.count(number);
     }
     part.f32(shape.epsilon);
-    write_table(&mut part, words);
+    write_table(&mut part, words, bits);
     part.f32s(model.positions());
     write_norm(&mut part, model.norm());
     for layer in model.layers() {
@@ -153,10 +154,9 @@ pub(super) fn write_bert(encoder: &BertEncoder) -> Result<Vec<u8>, PublishError>
             let Linear::Int8(linear) = linear else {
                 return Err(PublishError::Precision);
             };
-            part.i8s(&linear.codes());
-            part.f32s(linear.scales());
-            part.f32s(linear.bias());
             part.f32s(linear.shrink());
+            write_codes(&mut part, linear.scales(), &linear.codes(), bits);
+            part.f32s(linear.bias());
         }
         write_norm(&mut part, &layer.attention_norm);
         write_norm(&mut part, &layer.outer_norm);
@@ -224,21 +224,6 @@ pub(super) fn read_bert(name: &str, bytes: &[u8], tokenizer: WordPiece) -> Resul
     Ok(encoder)
 }
 
-fn write_table(part: &mut Writer, table: &VectorTable) {
-    part.count(table.dims());
-    part.f32s(table.scales());
-    part.i8s(table.codes());
-}
-
-fn read_table(part: &mut Reader<'_>) -> Result<VectorTable, BundleError> {
-    let dims = part.varint("dimensions")?;
-    let scales = part.f32s("scales")?;
-    let codes = part.i8s("codes")?;
-    let dims = usize::try_from(dims).map_err(|_| part.bad("dimensions", dims, "a width"))?;
-    VectorTable::from_parts(dims, scales, codes.to_vec())
-        .map_err(|fault| part.bad("table", fault, "one row of codes a scale"))
-}
-
 fn write_norm(part: &mut Writer, norm: &Norm) {
     part.f32s(&norm.gamma);
     part.f32s(&norm.beta);
@@ -252,11 +237,10 @@ fn read_norm(part: &mut Reader<'_>) -> Result<Norm, BundleError> {
 }
 
 fn read_linear(part: &mut Reader<'_>) -> Result<Linear, BundleError> {
-    let codes = part.i8s("codes")?;
-    let scales = part.f32s("scales")?;
-    let bias = part.f32s("bias")?;
     let shrink = part.f32s("shrink")?;
-    Int8Linear::from_parts(codes, scales, bias, shrink)
+    let (scales, codes) = read_codes(part, shrink.len())?;
+    let bias = part.f32s("bias")?;
+    Int8Linear::from_parts(&codes, scales, bias, shrink)
         .map(Linear::Int8)
         .map_err(|fault| part.bad("layer", fault, "weights of its outputs and inputs"))
 }

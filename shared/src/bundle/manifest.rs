@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::BundleError;
+use super::{Bits, BundleError};
 
 /// What the manifest's `format` field says.
 pub const FORMAT: &str = "gnnxml-bundle";
 
 /// The one version this code reads and writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// No part is larger: a GPU binding and a phone's memory are the measure.
 const MAX_PART_BYTES: u64 = 512 << 20;
@@ -93,7 +93,7 @@ pub struct Manifest {
     pub language: String,
     /// `lsa`, `static`, `bert`: what runs in the page.
     pub encoder: String,
-    /// How weights are stored: `int8`, `int4` or `f32`.
+    /// How matrices are stored: `int8` or `int4`.
     pub quantisation: String,
     pub labels: u64,
     pub clusters: u64,
@@ -143,6 +143,15 @@ impl Manifest {
         let manifest: Self = serde_json::from_slice(json).map_err(fault)?;
         for part in manifest.parts() {
             part.validate()?;
+        }
+        if Bits::from_name(&manifest.quantisation).is_none() {
+            return Err(BundleError::Json {
+                part: "manifest.json".into(),
+                fault: format!(
+                    "`quantisation` is {:?}, expected \"int8\" or \"int4\"",
+                    manifest.quantisation
+                ),
+            });
         }
         let mut claimed: Vec<u32> = manifest
             .shards

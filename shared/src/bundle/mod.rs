@@ -6,11 +6,14 @@
 //! Start reading at [`Manifest`], then [`Opening`] and [`publish()`].
 
 mod encoders;
+mod entropy;
 mod error;
 mod manifest;
+mod matrix;
 mod open;
 mod parts;
 mod publish;
+mod rankers;
 #[cfg(test)]
 mod tests;
 pub mod wire;
@@ -18,5 +21,6 @@ pub mod wire;
 pub use encoders::{PageEncoder, PublishError};
 pub use error::BundleError;
 pub use manifest::{FORMAT, Manifest, PartRef, ShardRef, VERSION, part_name, sha256_hex};
+pub use matrix::Bits;
 pub use open::{Bundle, Opening};
 pub use publish::{ModelFacts, Published, publish};

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::entropy::Tables;
 use super::manifest::{Manifest, PartRef};
+use super::rankers::{self, Hints};
 use super::{BundleError, encoders, parts};
 use crate::api::TagResponse;
 use crate::features::words_of_term;
@@ -13,6 +15,7 @@ use crate::keygraph;
 use crate::model::encoder::SentenceEncoder;
 use crate::model::matcher::MatcherError;
 use crate::model::names::LabelNames;
+use crate::model::neighbours::Neighbours;
 use crate::model::ranker::ClusterRankers;
 use crate::model::score::Score;
 use crate::model::tagger::{
@@ -176,7 +179,11 @@ impl Opening {
             });
         }
         let linear = match optional("linear")? {
-            Some(bytes) => parts::read_rankers("linear", bytes, tfidf.len(), clusters)?.pop(),
+            Some(bytes) => {
+                let tables = rankers::read_tables("linear-codes", part("linear-codes")?)?;
+                let hints = Hints::new(&tfidf, &[], clusters);
+                rankers::read_rankers("linear", bytes, &hints, &tables, clusters)?.pop()
+            }
             None => None,
         };
         if let Some(linear) = &linear
@@ -210,10 +217,13 @@ impl Opening {
                 });
             }
         };
-        let neighbours = optional("neighbours")?
+        let documents = optional("neighbours")?
             .map(|bytes| parts::read_neighbours("neighbours", bytes, tfidf.len(), labels.len()))
             .transpose()?;
         let names = LabelNames::for_score(&facts.score, &labels, &tfidf);
+        let neighbours = (documents.as_ref()).map(|documents| Neighbours::new(documents, tfidf.len()));
+        let tables = rankers::read_tables("ranker-codes", part("ranker-codes")?)?;
+        let hints = Hints::new(&tfidf, documents.as_deref().unwrap_or_default(), labels.len());
         let tagger = Tagger {
             tfidf,
             lexicon,
@@ -245,6 +255,8 @@ impl Opening {
             tagger,
             shard_of,
             rankers,
+            hints,
+            tables,
         })
     }
 }
@@ -256,6 +268,8 @@ pub struct Bundle {
     tagger: Tagger,
     shard_of: Vec<Option<usize>>,
     rankers: Vec<Option<ClusterRankers>>,
+    hints: Hints,
+    tables: Tables,
 }
 
 impl Bundle {
@@ -324,10 +338,11 @@ impl Bundle {
             part: format!("shard {shard}"),
         })?;
         known.part.check(bytes)?;
-        let read = parts::read_rankers(
+        let read = rankers::read_rankers(
             &known.part.file,
             bytes,
-            self.tagger.tfidf.len(),
+            &self.hints,
+            &self.tables,
             self.tagger.labels.len(),
         )?;
         if read.len() != known.clusters.len() {

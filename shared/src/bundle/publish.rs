@@ -1,16 +1,18 @@
 //! From a trained tagger to the files of a bundle.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::manifest::{FORMAT, Manifest, PartRef, ShardRef, VERSION};
 use super::open::TaggerFacts;
-use super::{PageEncoder, PublishError, encoders, parts};
-use crate::model::ranker::{ClusterRankers, LabelRanker};
+use super::rankers::{self, Coded, Hints};
+use super::{Bits, PageEncoder, PublishError, encoders, parts};
+use crate::model::ranker::ClusterRankers;
 use crate::model::tagger::Tagger;
 
 /// Small clusters share a shard up to this size; a larger one has a shard of its own, so that a text that asks for one
 /// cluster does not fetch another.
-const SHARD_BYTES: usize = 64 << 10;
+const SHARD_BYTES: usize = 24 << 10;
 
 /// What the manifest says about a model beyond its weights.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,6 +37,7 @@ pub fn publish(
     tagger: &Tagger,
     encoder: Option<PageEncoder<'_>>,
     rankers: &[ClusterRankers],
+    bits: Bits,
     facts: ModelFacts,
 ) -> Result<Published, PublishError> {
     let mut parts: Vec<(PartRef, Vec<u8>)> = Vec::new();
@@ -51,28 +54,61 @@ pub fn publish(
     put("tagger", json(serde_json::to_vec(&TaggerFacts::of(tagger))));
     if let Some(encoder) = encoder {
         let bytes = match encoder {
-            PageEncoder::Lsa(lsa) => parts::write_lsa(lsa),
+            PageEncoder::Lsa(lsa) => parts::write_lsa(lsa, bits),
             PageEncoder::Static(words) => {
                 put("tokenizer", encoders::write_tokenizer(words.tokenizer())?);
-                encoders::write_static(words)
+                encoders::write_static(words, bits)
             }
             PageEncoder::Bert(bert) => {
                 put("tokenizer", encoders::write_tokenizer(bert.tokenizer())?);
-                encoders::write_bert(bert)?
+                encoders::write_bert(bert, bits)?
             }
         };
         put(encoder.name(), bytes);
     }
-    if let Some(linear) = tagger.matcher.linear() {
-        let step = step(tagger.score.cluster_exponent);
-        put("linear", parts::write_rankers(&[&without_noughts(linear)], step));
-    }
     if let Some(graph) = tagger.matcher.graph() {
-        put("matcher", parts::write_matcher(graph));
+        put("matcher", parts::write_matcher(graph, bits));
     }
+    // Hints come from the bytes that a reader gets, so that both sides code against the same numbers.
+    let mut documents = Vec::new();
     if let Some(neighbours) = &tagger.neighbours {
-        put("neighbours", parts::write_neighbours(neighbours));
+        let bytes = parts::write_neighbours(neighbours);
+        documents = parts::read_neighbours("neighbours", &bytes, tagger.tfidf.len(), tagger.labels.len())
+            .expect("what was just written is read");
+        put("neighbours", bytes);
     }
+    if let Some(linear) = tagger.matcher.linear() {
+        let hints = Hints::new(&tagger.tfidf, &[], rankers.len());
+        let coded = Coded::new(
+            &hints,
+            &[linear],
+            step(CLUSTER_STEP, tagger.score.cluster_exponent, bits),
+            bits,
+        );
+        let tables = Coded::tables([&coded]);
+        put("linear-codes", rankers::write_tables(&tables));
+        put("linear", coded.finish(&tables));
+    }
+    let hints = Hints::new(&tagger.tfidf, &documents, tagger.labels.len());
+    let step = step(
+        LABEL_STEP,
+        tagger.score.margin.slope * tagger.score.label_exponent,
+        bits,
+    );
+    let runs = runs(rankers);
+    let coded: Vec<Coded> = runs
+        .iter()
+        .map(|run| {
+            Coded::new(
+                &hints,
+                &rankers[run.clone()].iter().collect::<Vec<_>>(),
+                step,
+                bits,
+            )
+        })
+        .collect();
+    let tables = Coded::tables(&coded);
+    put("ranker-codes", rankers::write_tables(&tables));
     let mut extra = BTreeMap::new();
     for (role, bytes) in facts.extra {
         let part = PartRef::of(&role, &bytes);
@@ -80,26 +116,14 @@ pub fn publish(
         parts.push((part, bytes));
     }
     let mut shards = Vec::new();
-    let mut next = 0;
-    while next < rankers.len() {
-        let mut bytes = about_bytes(&rankers[next]);
-        let mut end = next + 1;
-        while end < rankers.len() && bytes + about_bytes(&rankers[end]) <= SHARD_BYTES {
-            bytes += about_bytes(&rankers[end]);
-            end += 1;
-        }
-        let held: Vec<&ClusterRankers> = rankers[next..end].iter().collect();
-        let content = parts::write_rankers(
-            &held,
-            step(tagger.score.margin.slope * tagger.score.label_exponent),
-        );
+    for (run, coded) in runs.into_iter().zip(coded) {
+        let content = coded.finish(&tables);
         let part = PartRef::of("rankers", &content);
         parts.push((part.clone(), content));
         shards.push(ShardRef {
-            clusters: (next as u32..end as u32).collect(),
+            clusters: (run.start as u32..run.end as u32).collect(),
             part,
         });
-        next = end;
     }
     let manifest = Manifest {
         format: FORMAT.into(),
@@ -107,7 +131,7 @@ pub fn publish(
         name: facts.name,
         language: tagger.tfidf.language().tag().to_owned(),
         encoder: encoder.map_or("none", PageEncoder::name).into(),
-        quantisation: "int8".into(),
+        quantisation: bits.name().into(),
         labels: tagger.labels.len() as u64,
         clusters: rankers.len() as u64,
         documents: facts.documents,
@@ -120,26 +144,39 @@ pub fn publish(
     Ok(Published { manifest, parts })
 }
 
-/// The step that word weights are rounded to when their sum is multiplied by `factor` on its way to a log-odds. Texts have unit length, so
-/// rounding moves the sum by 0.29 steps (one standard deviation), and with this step a probability by at most 0.001.
-fn step(factor: f32) -> f32 {
-    0.01 / factor.abs().max(1.0)
+/// Clusters whose rankers go into one shard each time.
+fn runs(rankers: &[ClusterRankers]) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    let mut bytes = 0;
+    for (cluster, rankers) in rankers.iter().enumerate() {
+        bytes += about_bytes(rankers);
+        match runs.last_mut() {
+            Some(run) if bytes <= SHARD_BYTES => run.end = cluster + 1,
+            _ => {
+                bytes = about_bytes(rankers);
+                runs.push(cluster..cluster + 1);
+            }
+        }
+    }
+    runs
 }
 
-/// The linear matcher without the weights that would round to zero in eight bits. It gives most words a weight in every cluster,
-/// most of them tiny: what says nothing is a third of its bytes.
-fn without_noughts(rankers: &ClusterRankers) -> ClusterRankers {
-    let heard = |mut label: LabelRanker| {
-        let largest = (label.words.iter()).fold(0.0_f32, |most, (_, weight)| most.max(weight.abs()));
-        let half_a_step = largest / 127.0 / 2.0;
-        label.words.retain(|(_, weight)| weight.abs() > half_a_step);
-        label
+/// Steps of a label's log-odds that the weights of its words are rounded to. Texts have unit length, so rounding moves a margin by 0.29
+/// steps (one standard deviation): this keeps probabilities within 0.005 where the calibration is steepest.
+const LABEL_STEP: f32 = 0.0155;
+/// The same for clusters. They are asked or not by a threshold, so rounding must not push many across: the linear matcher is more exact.
+const CLUSTER_STEP: f32 = 0.005;
+
+/// The step of weights whose sum is multiplied by `factor` on its way to a log-odds.
+fn step(of_log_odds: f32, factor: f32, bits: Bits) -> f32 {
+    let coarser = match bits {
+        Bits::Four => 4.0,
+        Bits::Eight => 1.0,
     };
-    let labels = rankers.to_labels().into_iter().map(heard);
-    ClusterRankers::new(labels.collect(), rankers.dims())
+    coarser * of_log_odds / factor.abs().max(1.0)
 }
 
 /// About how many bytes a cluster's rankers take in a shard.
 fn about_bytes(rankers: &ClusterRankers) -> usize {
-    2 * rankers.weight_count() + rankers.labels().len() * (16 + rankers.dims())
+    rankers.weight_count() * 5 / 4 + rankers.labels().len() * (8 + rankers.dims())
 }

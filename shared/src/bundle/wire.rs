@@ -71,6 +71,12 @@ impl Writer {
         }
     }
 
+    /// Noughts, so that the part has at least this many bytes.
+    pub fn fill(&mut self, least: usize) {
+        let missing = least.saturating_sub(self.bytes.len());
+        self.u8s(&vec![0; missing]);
+    }
+
     /// Strictly ascending numbers as the gaps between them.
     ///
     /// # Panics
@@ -224,6 +230,11 @@ impl<'a> Reader<'a> {
     pub fn u8s(&mut self, what: &'static str) -> Result<&'a [u8], BundleError> {
         let length = self.count(1, what)?;
         self.take(length, what)
+    }
+
+    /// Mirror of [`Writer::fill`].
+    pub fn fill(&mut self) -> Result<(), BundleError> {
+        self.u8s("filling").map(|_| ())
     }
 
     /// Finite floats only: a NaN in a weight would silence every score it touches.

@@ -55,30 +55,41 @@ const SPARSEST: usize = 16;
 impl ClusterRankers {
     /// Transposes `rankers`; every embedding must have `dims` numbers (a shorter one is read as zeros beyond its end).
     pub fn new(rankers: Vec<LabelRanker>, dims: usize) -> Self {
+        let mut embeddings = Vec::with_capacity(rankers.len() * dims);
+        for ranker in &rankers {
+            let embedding = ranker.embedding.iter().copied();
+            embeddings.extend(embedding.chain(std::iter::repeat(0.0)).take(dims));
+        }
+        let positions = rankers.iter().zip(0_u32..);
+        let entries = positions
+            .flat_map(|(ranker, position)| ranker.words.iter().map(move |&(f, w)| (f, (position, w))));
+        let entries = entries.collect();
+        let (labels, bias) = rankers.iter().map(|ranker| (ranker.label, ranker.bias)).unzip();
+        Self::from_entries(labels, bias, entries, embeddings, dims)
+    }
+
+    /// The same from what lies together already: `entries` are feature, position of the label and weight, label after label; `embedding` is
+    /// labels × dims, row-major.
+    pub(crate) fn from_entries(
+        labels: Vec<u32>,
+        bias: Vec<f32>,
+        entries: Vec<(u32, (u32, f32))>,
+        embedding: Vec<f32>,
+        dims: usize,
+    ) -> Self {
         let mut made = Self {
+            labels,
+            bias,
+            embedding,
             dims,
             ..Self::default()
         };
-        for ranker in &rankers {
-            made.labels.push(ranker.label);
-            made.bias.push(ranker.bias);
-            let embedding = ranker.embedding.iter().copied();
-            made.embedding
-                .extend(embedding.chain(std::iter::repeat(0.0)).take(dims));
-        }
-        let labels = rankers.iter().zip(0_u32..);
-        let words =
-            labels.flat_map(|(ranker, position)| ranker.words.iter().map(move |&(f, w)| (f, (position, w))));
-        let words: Vec<(u32, (u32, f32))> = words.collect();
-        let width = words
-            .iter()
-            .map(|(feature, _)| *feature as usize + 1)
-            .max()
-            .unwrap_or(0);
-        if width <= SPARSEST * words.len() {
-            made.count_in(&words, width);
+        let last = entries.iter().map(|(feature, _)| *feature as usize + 1).max();
+        let width = last.unwrap_or(0);
+        if width <= SPARSEST * entries.len() {
+            made.count_in(&entries, width);
         } else {
-            made.sort_in(words);
+            made.sort_in(entries);
         }
         made
     }

@@ -112,6 +112,13 @@ impl VectorTable {
         &self.codes
     }
 
+    /// Row-major values.
+    pub fn to_floats(&self) -> Vec<f32> {
+        let rows = self.codes.chunks_exact(self.dims).zip(&self.scales);
+        rows.flat_map(|(row, &scale)| row.iter().map(move |&code| f32::from(code) * scale))
+            .collect()
+    }
+
     /// `sum += weight · row`. A row beyond the table adds nothing.
     pub fn add_scaled(&self, row: usize, weight: f32, sum: &mut [f32]) {
         let Some(&scale) = self.scales.get(row) else {
