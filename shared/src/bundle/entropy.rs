@@ -51,13 +51,12 @@ fn scaled(counts: &[u32; SYMBOLS]) -> Frequencies {
     };
     let mut shares: Frequencies = counts[..known].iter().map(share).collect();
     // What rounding left over or took too much is the commonest symbol's, which feels it least.
-    while known > 0 {
+    while let Some(commonest) = shares.iter().copied().enumerate().max_by_key(|share| share.1) {
         let sum: u32 = shares.iter().sum();
-        let commonest = shares.iter_mut().max().expect("a symbol is known");
         match sum.cmp(&TOTAL) {
             Ordering::Equal => break,
-            Ordering::Less => *commonest += TOTAL - sum,
-            Ordering::Greater => *commonest -= (sum - TOTAL).min(*commonest / 2),
+            Ordering::Less => shares[commonest.0] += TOTAL - sum,
+            Ordering::Greater => shares[commonest.0] -= (sum - TOTAL).min(commonest.1 / 2),
         }
     }
     shares
