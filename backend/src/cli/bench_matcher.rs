@@ -49,6 +49,9 @@ pub(super) struct Args {
     /// Number of clusters; ⌊labels/60⌋ if not given
     #[arg(long)]
     clusters: Option<usize>,
+    /// Settings in place of those of the preset `fast`, such as another partition of the labels
+    #[arg(long)]
+    config: Option<PathBuf>,
     /// Clusters that count as matched
     #[arg(long, default_value_t = 10)]
     top: usize,
@@ -167,7 +170,13 @@ impl Prepared {
             );
         }
         let language = Language::English;
-        let config = TrainConfig::of_preset("fast")?;
+        let config = match &args.config {
+            None => TrainConfig::of_preset("fast")?,
+            Some(file) => {
+                let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+                TrainConfig::of_preset_with("fast", &file.display().to_string(), &text)?
+            }
+        };
         let terms = term_options(&source(&args.corpus, args.ids.as_deref())?, &config)?;
         let (mut tfidf, mut lexicon) = (
             TfIdfBuilder::new(terms, language),
