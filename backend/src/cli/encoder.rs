@@ -14,7 +14,8 @@ use crate::data::{CorpusSource, available_threads, for_each_document};
 use crate::encoder::cache::{CachedEncoder, EmbeddingCache};
 use crate::encoder::check_tokenizer::{Agreement, TokenizerCheck};
 use crate::encoder::{
-    EncoderError, NumberType, Options, Precision, bert, distil, fetch, home, open, open_directory, place_of,
+    EncoderError, NumberType, Options, Precision, bert, distil, fetch, open, open_directory, place_of,
+    vectors_of,
 };
 use crate::matcher::DeviceChoice;
 
@@ -133,11 +134,11 @@ fn run_encode(args: &EncodeArgs) -> anyhow::Result<()> {
         ..Options::default()
     };
     let encoder = open(&args.encoder, options)?;
-    let (fingerprint, dims) = (encoder.fingerprint(), encoder.dims());
+    let dims = encoder.dims();
     let cache = if args.no_cache {
-        EmbeddingCache::temporary(&fingerprint, dims)?
+        EmbeddingCache::temporary(&encoder.fingerprint(), dims)?
     } else {
-        EmbeddingCache::open(&home().join("vectors"), &fingerprint, dims)?
+        vectors_of(encoder.as_ref())?
     };
     let mut cached = CachedEncoder::new(encoder.as_ref(), cache);
     let mut out = BufWriter::new(std::io::stdout().lock());

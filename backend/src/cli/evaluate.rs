@@ -43,7 +43,9 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         let (report, fetched) = evaluate_bundle(&TaggingEngine::load(&args.model)?, &source, threads)?;
         (report, Some(fetched))
     } else {
-        (evaluate(&Model::load(&args.model)?, &source, threads)?, None)
+        let mut model = Model::load(&args.model)?;
+        model.remember_vectors()?;
+        (evaluate(&model, &source, threads)?, None)
     };
     if args.json {
         println!("{}", json(&report, fetched));

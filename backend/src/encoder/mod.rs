@@ -39,6 +39,11 @@ pub trait Encoder: Send + Sync {
     /// Row-major `sentences.len() × dims()`, each row L2-normalised (all zero for a sentence without a token).
     fn encode(&self, sentences: &[&str]) -> anyhow::Result<Vec<f32>>;
 
+    /// Whether encoding a sentence costs so much more than looking its vector up that vectors are worth keeping.
+    fn worth_remembering(&self) -> bool {
+        true
+    }
+
     /// The same encoder as a web page runs it, giving the same vectors; `None` for one that only runs here.
     fn for_page(&self) -> Option<PageEncoder<'_>> {
         None
@@ -110,6 +115,11 @@ pub fn home() -> PathBuf {
         .map(PathBuf::from)
         .or_else(|| dirs::cache_dir().map(|cache| cache.join("gnnxml")))
         .unwrap_or_else(|| PathBuf::from(".gnnxml-cache"))
+}
+
+/// The cache of an encoder's vectors in its usual place.
+pub fn vectors_of(encoder: &dyn Encoder) -> Result<cache::EmbeddingCache, cache::CacheError> {
+    cache::EmbeddingCache::open(&home().join("vectors"), &encoder.fingerprint(), encoder.dims())
 }
 
 /// The directory of a named encoder.

@@ -46,6 +46,10 @@ impl Encoder for Native<StaticEncoder> {
         self.fingerprint.clone()
     }
 
+    fn worth_remembering(&self) -> bool {
+        false
+    }
+
     fn encode(&self, sentences: &[&str]) -> anyhow::Result<Vec<f32>> {
         let parts: Vec<Vec<f32>> = sentences
             .par_chunks(CHUNK)

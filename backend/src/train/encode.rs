@@ -245,9 +245,7 @@ impl Voice {
             ..encoder::Options::default()
         };
         let encoder = encoder::open(name, options).map_err(|e| wrong(e.to_string()))?;
-        let folder = encoder::home().join("vectors");
-        let cache = EmbeddingCache::open(&folder, &encoder.fingerprint(), encoder.dims())
-            .map_err(|e| wrong(e.to_string()))?;
+        let cache = encoder::vectors_of(encoder.as_ref()).map_err(|e| wrong(e.to_string()))?;
         Ok(Self::Outside {
             encoder,
             cache: Some(cache),

@@ -28,6 +28,7 @@ use super::work::hex;
 use super::{MatcherKind, TrainConfig};
 use crate::data::write_atomic;
 use crate::encoder::Encoder;
+use crate::encoder::cache::Remembering;
 use crate::labels::LabelClusters;
 
 /// The version of the directory's layout.
@@ -139,6 +140,24 @@ impl Model {
         } else {
             0
         }
+    }
+
+    /// Has a slow encoder look sentences up in the embedding cache before it encodes them: for whoever reads the same corpus
+    /// again. Texts that people send to be tagged leave no trace on the disk.
+    pub fn remember_vectors(&mut self) -> Result<(), ModelError> {
+        let Some(encoder) = self.outside.take() else {
+            return Ok(());
+        };
+        if !encoder.worth_remembering() {
+            self.outside = Some(encoder);
+            return Ok(());
+        }
+        let cache = crate::encoder::vectors_of(encoder.as_ref()).map_err(|error| ModelError::Encoder {
+            name: encoder.name().to_owned(),
+            reason: error.to_string(),
+        })?;
+        self.outside = Some(Box::new(Remembering::new(encoder, cache)));
+        Ok(())
     }
 
     /// Reads a text up to the choice of clusters.

@@ -12,6 +12,7 @@
 
 mod encode;
 mod mapping;
+mod remember;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use sha2::{Digest, Sha256};
 
 pub use encode::{CachedEncoder, EncodeReport};
 use mapping::Mapping;
+pub use remember::Remembering;
 
 const MAGIC: &[u8; 8] = b"GNXMLEC1";
 const HEAD: usize = 64;

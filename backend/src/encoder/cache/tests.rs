@@ -191,3 +191,53 @@ fn another_width_or_a_foreign_file_is_refused_by_name() {
         .to_string();
     assert!(error.contains("does not begin"), "{error}");
 }
+
+#[test]
+fn an_encoder_that_remembers_says_the_same_again_without_encoding() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts = sentences(50);
+    let mut asked: Vec<&str> = texts.iter().map(String::as_str).collect();
+    asked.extend(["sentence number 3", "", "sentence number 3"]);
+    let open = || {
+        let encoder = Box::new(Spelling::default());
+        let cache = EmbeddingCache::open(folder.path(), &encoder.fingerprint(), 4).unwrap();
+        Remembering::new(encoder, cache)
+    };
+    let remembering = open();
+    let first = remembering.encode(&asked).unwrap();
+    assert_eq!(remembering.cache_len(), 51, "each different sentence once");
+    assert_eq!(remembering.encode(&asked).unwrap(), first);
+    assert_eq!(remembering.cache_len(), 51, "nothing was encoded again");
+    assert_eq!(open().encode(&asked).unwrap(), first, "nor after a restart");
+    for (text, vector) in asked.iter().zip(first.chunks_exact(4)) {
+        for (x, y) in vector.iter().zip(spelled(text)) {
+            assert!((x - y).abs() < 2e-3, "{text}: {x} is not {y}");
+        }
+    }
+}
+
+#[test]
+fn threads_share_an_encoder_that_remembers() {
+    let folder = tempfile::tempdir().unwrap();
+    let encoder = Box::new(Spelling::default());
+    let cache = EmbeddingCache::open(folder.path(), &encoder.fingerprint(), 4).unwrap();
+    let remembering = Remembering::new(encoder, cache);
+    let texts = sentences(200);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (remembering, texts) = (&remembering, &texts);
+            scope.spawn(move || {
+                for text in texts.iter().cycle().skip(50 * thread).take(texts.len()) {
+                    let vector = remembering.encode(&[text]).unwrap();
+                    assert!(
+                        vector
+                            .iter()
+                            .zip(spelled(text))
+                            .all(|(x, y)| (x - y).abs() < 2e-3)
+                    );
+                }
+            });
+        }
+    });
+    assert!(remembering.cache_len() >= 200);
+}
