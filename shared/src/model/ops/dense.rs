@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // calls the tiles of `kernel`, after asserting every length
 
 use super::kernel::{Kernel, PANEL, TILE, landing, settle, with_kernel};
+use super::rows::{AsItIs, Finish, Gelu};
 use super::{ShapeError, check_layer};
 
 /// A matrix laid out for the tiles: panels of sixteen columns, each `depth × 16`.
@@ -53,10 +54,10 @@ impl PackedColumns {
         columns.next_multiple_of(PANEL)
     }
 
-    /// A · B (rows × columns, `out_stride` apart) without fused multiply-adds, for attention: the same bits on every machine.
+    /// A · B (rows × columns, `out_stride` apart), for attention.
     pub fn times(&self, a: &[f32], a_stride: usize, rows: usize, out: &mut [f32], out_stride: usize) {
         let task = &mut self.task(a, a_stride, rows, out, out_stride);
-        with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, false, false>(); });
+        with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, AsItIs>(); });
     }
 
     /// [`Self::times`] where `out` has room for [whole panels](Self::padded): the columns that B has not become zero.
@@ -68,7 +69,7 @@ impl PackedColumns {
         );
         let task = &mut self.task(a, a_stride, rows, out, out_stride);
         task.width = width;
-        with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, false, false>(); });
+        with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, AsItIs>(); });
     }
 
     fn task<'a>(
@@ -116,32 +117,27 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Unfused: the same bits on every machine. Fused: faster where there is FMA.
     #[inline(always)]
-    fn run<K: Kernel, const FUSED: bool, const GELU: bool>(&mut self) {
+    fn run<K: Kernel, F: Finish>(&mut self) {
         for panel in 0..self.b.columns.div_ceil(PANEL) {
             let mut row = 0;
             while row + TILE <= self.rows {
-                self.tile::<K, TILE, FUSED, GELU>(panel, row);
+                self.tile::<K, F, TILE>(panel, row);
                 row += TILE;
             }
             match self.rows - row {
-                1 => self.tile::<K, 1, FUSED, GELU>(panel, row),
-                2 => self.tile::<K, 2, FUSED, GELU>(panel, row),
-                3 => self.tile::<K, 3, FUSED, GELU>(panel, row),
-                4 => self.tile::<K, 4, FUSED, GELU>(panel, row),
-                5 => self.tile::<K, 5, FUSED, GELU>(panel, row),
+                1 => self.tile::<K, F, 1>(panel, row),
+                2 => self.tile::<K, F, 2>(panel, row),
+                3 => self.tile::<K, F, 3>(panel, row),
+                4 => self.tile::<K, F, 4>(panel, row),
+                5 => self.tile::<K, F, 5>(panel, row),
                 _ => (),
             }
         }
     }
 
     #[inline(always)]
-    fn tile<K: Kernel, const N: usize, const FUSED: bool, const GELU: bool>(
-        &mut self,
-        panel: usize,
-        row: usize,
-    ) {
+    fn tile<K: Kernel, F: Finish, const N: usize>(&mut self, panel: usize, row: usize) {
         let depth = self.b.depth;
         let first = panel * PANEL;
         let columns = &self.b.panels[first * depth..(first + PANEL) * depth];
@@ -157,7 +153,7 @@ impl Task<'_> {
         // SAFETY: `rows` ends where the last of N rows does; `columns` holds depth · 16 numbers, the bias sixteen, and
         // `landing` gives room for N rows.
         unsafe {
-            K::floats::<N, FUSED>(
+            K::floats::<N>(
                 rows.as_ptr(),
                 self.a_stride,
                 depth,
@@ -167,7 +163,7 @@ impl Task<'_> {
                 stride,
             );
         }
-        settle::<N, GELU>(out, self.out_stride, width, &mut self.spare);
+        settle::<K, F, N>(out, self.out_stride, width, &mut self.spare);
     }
 }
 
@@ -219,9 +215,9 @@ impl DenseLinear {
         let task = &mut self.weights.task(x, inputs, rows, out, outputs);
         task.bias = &self.bias;
         if GELU {
-            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, true, true>(); });
+            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, Gelu>(); });
         } else {
-            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, true, false>(); });
+            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, AsItIs>(); });
         }
     }
 }

@@ -11,7 +11,7 @@
 use super::kernel::{
     BLOCK, HALF, INTEGER_TILE, Kernel, PANEL, Scaling, landing, place_in_panel, settle, with_kernel,
 };
-use super::rows::{ROUNDER, largest_product, vectorised};
+use super::rows::{AsItIs, CoarseGelu, Finish, ROUNDER, largest_product, vectorised};
 use super::{ShapeError, check_layer};
 
 /// Widest input whose sums cannot overflow with activations of at least eleven bits.
@@ -172,7 +172,7 @@ impl Int8Linear {
         quantise_rows(x, &self.shrink, self.levels(), into);
     }
 
-    /// `out` (rows × outputs) from rounded rows, through GELU if asked. `panel` is a buffer.
+    /// `out` (rows × outputs) from rounded rows, through GELU if asked: a coarse one, since the next layer rounds. `panel` is a buffer.
     pub(super) fn apply<const GELU: bool>(&self, x: &QuantisedRows, out: &mut [f32], panel: &mut Vec<i16>) {
         let rows = x.steps.len();
         let depth = self.depth();
@@ -188,9 +188,9 @@ impl Int8Linear {
         };
         let task = &mut task;
         if GELU {
-            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, true>(); });
+            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, CoarseGelu>(); });
         } else {
-            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, false>(); });
+            with_kernel!(K, fn(task: &mut Task<'_>) { task.run::<K, AsItIs>(); });
         }
     }
 }
@@ -207,7 +207,7 @@ struct Task<'a> {
 
 impl Task<'_> {
     #[inline(always)]
-    fn run<K: Kernel, const GELU: bool>(&mut self) {
+    fn run<K: Kernel, F: Finish>(&mut self) {
         let rows = self.x.steps.len();
         let size = self.layer.depth() * PANEL;
         // The next panel comes from far away: each tile sends for a part of it.
@@ -222,20 +222,20 @@ impl Task<'_> {
             let mut row = 0;
             while row + INTEGER_TILE <= rows {
                 K::fetch(parts.next().unwrap_or_default());
-                self.tile::<K, INTEGER_TILE, GELU>(index, row);
+                self.tile::<K, F, INTEGER_TILE>(index, row);
                 row += INTEGER_TILE;
             }
             match rows - row {
-                1 => self.tile::<K, 1, GELU>(index, row),
-                2 => self.tile::<K, 2, GELU>(index, row),
-                3 => self.tile::<K, 3, GELU>(index, row),
+                1 => self.tile::<K, F, 1>(index, row),
+                2 => self.tile::<K, F, 2>(index, row),
+                3 => self.tile::<K, F, 3>(index, row),
                 _ => (),
             }
         }
     }
 
     #[inline(always)]
-    fn tile<K: Kernel, const N: usize, const GELU: bool>(&mut self, index: usize, row: usize) {
+    fn tile<K: Kernel, F: Finish, const N: usize>(&mut self, index: usize, row: usize) {
         let (depth, outputs) = (self.layer.depth(), self.layer.outputs);
         let first = index * PANEL;
         let codes = &self.x.codes[row * depth..(row + N) * depth];
@@ -253,7 +253,7 @@ impl Task<'_> {
         // SAFETY: `codes` holds N rows of `depth`, the panel depth · 16 numbers, the slices of `scaling` were cut to
         // size, and `landing` gives room for N rows.
         unsafe { K::integers::<N>(codes.as_ptr(), depth, self.panel.as_ptr(), scaling, at, stride) };
-        settle::<N, GELU>(out, outputs, width, &mut self.spare);
+        settle::<K, F, N>(out, outputs, width, &mut self.spare);
     }
 }
 
@@ -264,7 +264,7 @@ fn place_of(depth: usize, input: usize, output: usize) -> usize {
 }
 
 vectorised! {
-    fn quantise_rows(x: &[f32], shrink: &[f32], levels: f32, into: &mut QuantisedRows) {
+    fn quantise_rows<A>(x: &[f32], shrink: &[f32], levels: f32, into: &mut QuantisedRows) {
         let inputs = shrink.len();
         let depth = inputs.next_multiple_of(BLOCK);
         let tiles = x.chunks(INTEGER_TILE * inputs).zip(into.codes.chunks_mut(INTEGER_TILE * depth));

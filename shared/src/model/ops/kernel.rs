@@ -1,7 +1,9 @@
 //! The inner tiles of the matrix products: a few rows by sixteen columns, summed in registers.
 #![allow(unsafe_code)] // vector instructions and unchecked reads whose bounds are asserted at the door
 
-use super::rows::gelu_each;
+#[cfg(target_arch = "x86_64")]
+use super::rows::Fused;
+use super::rows::{Arithmetic, Finish, Separate};
 
 /// Columns of a panel: outputs are computed sixteen at a time.
 pub(super) const PANEL: usize = 16;
@@ -50,6 +52,9 @@ pub(super) const fn place_in_rows(input: usize, row: usize, rows: usize) -> usiz
 /// A way to compute tiles: `N` rows by the sixteen columns of a panel of `depth × 16` numbers. Sums stay in registers
 /// until they are outputs.
 pub(super) trait Kernel {
+    /// How its machine multiplies and adds.
+    type Arithmetic: Arithmetic;
+
     /// Sums of products of 16-bit numbers, exact, then scaled into rows `out_stride` apart. `depth` is a multiple of
     /// [`BLOCK`], and both sides lie in blocks of so many inputs, laid out by [`place_in_rows`] and [`place_in_panel`].
     ///
@@ -70,13 +75,12 @@ pub(super) trait Kernel {
         out_stride: usize,
     );
 
-    /// Sums of products of floats, rows `stride` apart, plus a bias a column where there is one; with `FUSED`, multiply
-    /// and add round once where the machine can.
+    /// Sums of products of floats, rows `stride` apart, plus a bias a column where there is one.
     ///
     /// # Safety
     /// `a` must be readable for `(N−1)·stride + depth` numbers, `panel` hold `depth · 16`, `bias` sixteen or be null;
     /// `out` must be writable for sixteen numbers at each of `N` rows `out_stride` apart.
-    unsafe fn floats<const N: usize, const FUSED: bool>(
+    unsafe fn floats<const N: usize>(
         a: *const f32,
         stride: usize,
         depth: usize,
@@ -99,6 +103,8 @@ pub(super) trait Kernel {
 pub(super) struct Plain;
 
 impl Kernel for Plain {
+    type Arithmetic = Separate;
+
     #[inline(always)]
     unsafe fn integers<const N: usize>(
         a: *const i16,
@@ -133,7 +139,7 @@ impl Kernel for Plain {
     }
 
     #[inline(always)]
-    unsafe fn floats<const N: usize, const FUSED: bool>(
+    unsafe fn floats<const N: usize>(
         a: *const f32,
         stride: usize,
         depth: usize,
@@ -174,6 +180,8 @@ pub(super) struct Avx2;
 
 #[cfg(target_arch = "x86_64")]
 impl Kernel for Avx2 {
+    type Arithmetic = Fused;
+
     #[inline(always)]
     unsafe fn integers<const N: usize>(
         a: *const i16,
@@ -226,7 +234,7 @@ impl Kernel for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn floats<const N: usize, const FUSED: bool>(
+    unsafe fn floats<const N: usize>(
         a: *const f32,
         stride: usize,
         depth: usize,
@@ -236,8 +244,8 @@ impl Kernel for Avx2 {
         out_stride: usize,
     ) {
         use std::arch::x86_64::{
-            _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_mul_ps,
-            _mm256_setzero_ps, _mm256_storeu_ps,
+            _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_setzero_ps,
+            _mm256_storeu_ps,
         };
         // SAFETY: reads and writes stay within the bounds the caller promised; the caller runs with AVX2 and FMA.
         unsafe {
@@ -249,13 +257,8 @@ impl Kernel for Avx2 {
                 let high = _mm256_loadu_ps(panel.add(8));
                 for row in 0..N {
                     let x = _mm256_broadcast_ss(&*a.add(row * stride));
-                    if FUSED {
-                        sums[row][0] = _mm256_fmadd_ps(x, low, sums[row][0]);
-                        sums[row][1] = _mm256_fmadd_ps(x, high, sums[row][1]);
-                    } else {
-                        sums[row][0] = _mm256_add_ps(sums[row][0], _mm256_mul_ps(x, low));
-                        sums[row][1] = _mm256_add_ps(sums[row][1], _mm256_mul_ps(x, high));
-                    }
+                    sums[row][0] = _mm256_fmadd_ps(x, low, sums[row][0]);
+                    sums[row][1] = _mm256_fmadd_ps(x, high, sums[row][1]);
                 }
                 panel = panel.add(PANEL);
                 a = a.add(1);
@@ -291,6 +294,8 @@ pub(super) struct Avx512;
 
 #[cfg(target_arch = "x86_64")]
 impl Kernel for Avx512 {
+    type Arithmetic = Fused;
+
     #[inline(always)]
     unsafe fn integers<const N: usize>(
         a: *const i16,
@@ -344,7 +349,7 @@ impl Kernel for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn floats<const N: usize, const FUSED: bool>(
+    unsafe fn floats<const N: usize>(
         a: *const f32,
         stride: usize,
         depth: usize,
@@ -354,8 +359,8 @@ impl Kernel for Avx512 {
         out_stride: usize,
     ) {
         use std::arch::x86_64::{
-            _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mul_ps, _mm512_set1_ps,
-            _mm512_setzero_ps, _mm512_storeu_ps,
+            _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps,
+            _mm512_storeu_ps,
         };
         // SAFETY: reads and writes stay within the bounds the caller promised; the caller runs with AVX-512.
         unsafe {
@@ -364,11 +369,7 @@ impl Kernel for Avx512 {
                 let weights = _mm512_loadu_ps(panel.add(k * PANEL));
                 for (row, sum) in sums.iter_mut().enumerate() {
                     let x = _mm512_set1_ps(*a.add(row * stride + k));
-                    *sum = if FUSED {
-                        _mm512_fmadd_ps(x, weights, *sum)
-                    } else {
-                        _mm512_add_ps(*sum, _mm512_mul_ps(x, weights))
-                    };
+                    *sum = _mm512_fmadd_ps(x, weights, *sum);
                 }
             }
             for (row, &sum) in sums.iter().enumerate() {
@@ -394,6 +395,8 @@ pub(super) struct Simd128;
 
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 impl Kernel for Simd128 {
+    type Arithmetic = Separate;
+
     #[inline(always)]
     unsafe fn integers<const N: usize>(
         a: *const i16,
@@ -446,7 +449,7 @@ impl Kernel for Simd128 {
     }
 
     #[inline(always)]
-    unsafe fn floats<const N: usize, const FUSED: bool>(
+    unsafe fn floats<const N: usize>(
         a: *const f32,
         stride: usize,
         depth: usize,
@@ -508,10 +511,9 @@ pub(super) fn landing<const N: usize>(
     }
 }
 
-/// Brings what a tile left in `spare` to the first `width` columns of `out`. With `GELU` the numbers pass through it
-/// while they are at hand.
+/// Brings what a tile left in `spare` to the first `width` columns of `out`, finished while it is at hand.
 #[inline(always)]
-pub(super) fn settle<const N: usize, const GELU: bool>(
+pub(super) fn settle<K: Kernel, F: Finish, const N: usize>(
     out: &mut [f32],
     stride: usize,
     width: usize,
@@ -520,13 +522,9 @@ pub(super) fn settle<const N: usize, const GELU: bool>(
     for (row, spare) in spare[..N].iter_mut().enumerate() {
         let out = &mut out[row * stride..row * stride + width];
         if let Ok(whole) = <&mut [f32; PANEL]>::try_from(&mut *out) {
-            if GELU {
-                gelu_each(whole);
-            }
+            F::each::<K::Arithmetic>(whole);
         } else {
-            if GELU {
-                gelu_each(spare);
-            }
+            F::each::<K::Arithmetic>(spare);
             out.copy_from_slice(&spare[..width]);
         }
     }

@@ -1,8 +1,9 @@
 //! The numeric primitives of the encoders: matrix products, layer-norm, GELU, softmax.
 //!
-//! Each is written once in plain Rust and compiled for what the machine has: AVX2 (asked at run time), wasm simd128
-//! (decided when the page is built), or whatever the compiler makes of it. Integer sums are exact and the float
-//! operations of [`rows`] run in one order everywhere, so page and server agree. No threads, no allocation inside.
+//! Each is written once in plain Rust and compiled for what the machine has: AVX-512 or AVX2 with FMA (asked at run time), wasm
+//! simd128 (decided when the page is built), or whatever the compiler makes of it. Integer sums are exact and floats are
+//! added in one order everywhere; only where a multiply and its add round once (FMA) and where twice (the page) do page and server differ,
+//! in the last bits. No threads, no allocation inside.
 
 mod dense;
 mod int8;

@@ -1,4 +1,4 @@
-use super::rows::{add_layer_norm, exp, gelu, softmax};
+use super::rows::{CoarseGelu, Finish, Fused, Separate, add_layer_norm, exp, gelu, softmax};
 use super::*;
 
 /// Numbers that look random and are the same everywhere.
@@ -128,18 +128,24 @@ fn every_kernel_gives_the_same_integers() {
         bias: bias.as_ptr(),
     };
     let (mut plain, mut vector) = ([0.0_f32; 4 * 20], [0.0_f32; 4 * 20]);
+    // What a kernel must write is no number before it does; what lies between rows is zero before and after.
+    let clear_between = |out: &mut [f32; 80]| out.chunks_exact_mut(20).for_each(|row| row[16..].fill(0.0));
     #[allow(unsafe_code)]
     // SAFETY: four rows and sixteen columns of `depth`, outputs twenty apart; AVX2 and AVX-512 are asked for.
     unsafe {
         Plain::integers::<4>(a.as_ptr(), depth, panel.as_ptr(), scaling, plain.as_mut_ptr(), 20);
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("avx2") {
+            vector.fill(f32::NAN);
+            clear_between(&mut vector);
             let out = vector.as_mut_ptr();
             super::kernel::Avx2::integers::<4>(a.as_ptr(), depth, panel.as_ptr(), scaling, out, 20);
             assert_eq!(plain, vector);
         }
         #[cfg(target_arch = "x86_64")]
         if super::kernel::has_avx512() {
+            vector.fill(f32::NAN);
+            clear_between(&mut vector);
             let out = vector.as_mut_ptr();
             super::kernel::Avx512::integers::<4>(a.as_ptr(), depth, panel.as_ptr(), scaling, out, 20);
             assert_eq!(plain, vector);
@@ -206,6 +212,15 @@ fn gelu_is_right_to_the_sixth_digit() {
             "gelu({x}) = {}, expected {expected}",
             found[0]
         );
+        let mut coarse = [x, x];
+        CoarseGelu::each::<Separate>(&mut coarse[..1]);
+        CoarseGelu::each::<Fused>(&mut coarse[1..]);
+        for coarse in coarse.map(f64::from) {
+            assert!(
+                (coarse - expected).abs() < 1.1e-5,
+                "coarse gelu({x}) = {coarse}, expected {expected}"
+            );
+        }
     }
     let mut far = [0.0, 6.0, -6.0, 1e30, -1e30, f32::INFINITY];
     gelu(&mut far);
