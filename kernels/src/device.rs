@@ -1,5 +1,6 @@
 //! A GPU, opened once: adapter, queue, pipelines, pooled buffers, and whether it is still there.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::GpuError;
@@ -17,6 +18,7 @@ pub struct Gpu {
     pub(crate) pipelines: Pipelines,
     pub(crate) pool: Pool,
     name: String,
+    stored: AtomicU64,
     fault: Fault,
 }
 
@@ -91,6 +93,7 @@ impl Gpu {
             } else {
                 info.name
             },
+            stored: AtomicU64::new(0),
             fault,
         })
     }
@@ -98,6 +101,11 @@ impl Gpu {
     /// What the adapter calls itself.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Bytes of weights that were brought here so far.
+    pub fn stored_bytes(&self) -> u64 {
+        self.stored.load(Ordering::Relaxed)
     }
 
     /// What ended this GPU's service, if anything did.
@@ -129,6 +137,7 @@ impl Gpu {
             usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
+        self.stored.fetch_add(size, Ordering::Relaxed);
         let whole = bytes.len() / 4 * 4;
         self.queue.write_buffer(&buffer, 0, &bytes[..whole]);
         if whole < bytes.len() {

@@ -15,6 +15,7 @@ mod device;
 mod engine;
 mod error;
 mod matcher;
+mod narrow;
 mod operations;
 mod pipelines;
 mod recording;

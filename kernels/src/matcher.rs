@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use gnnxml_shared::model::encoder::VectorTable;
 use gnnxml_shared::model::matcher::{GraphInput, Matcher, MatcherConfig, NORM_EPSILON, NamedTensor};
 
 use crate::device::Scopes;
+use crate::narrow::Narrow;
 use crate::operations::{Activation, Heads, Lists, Vertices};
 use crate::recording::{Recording, View};
-use crate::weights::{Matrix, lossless};
+use crate::weights::Matrix;
 use crate::{Gpu, GpuError, Report};
 
 /// A matcher's weights on a GPU.
@@ -51,7 +51,7 @@ enum Source {
 }
 
 impl GpuMatcher {
-    /// Brings a matcher's weights to the GPU: as the bytes they were published in, or as they are.
+    /// Brings a matcher's weights to the GPU: as the bytes they were published in, or in half precision.
     pub async fn new(gpu: Arc<Gpu>, matcher: &Matcher) -> Result<Self, GpuError> {
         let config = matcher.config().clone();
         let tensors = matcher.tensors();
@@ -261,23 +261,23 @@ impl Block {
     }
 }
 
-/// The heads, all in eight bits or all in single precision.
+/// The heads, all in the same precision.
 fn store_heads(gpu: &Gpu, heads: &[(&[f32], &[f32])], width: usize) -> Result<Heads, GpuError> {
     let what = "a head of the matcher";
-    let tables: Option<Vec<VectorTable>> = heads.iter().map(|(w, _)| lossless(w, width)).collect();
+    let matrices: Vec<&[f32]> = heads.iter().map(|(w, _)| *w).collect();
     let bias: Vec<f32> = heads.iter().flat_map(|(_, b)| b.iter().copied()).collect();
     let mut scales = vec![1.0_f32];
-    let weights = match &tables {
-        Some(tables) => {
-            scales = tables.iter().flat_map(|t| t.scales().iter().copied()).collect();
-            tables
+    let weights = match Narrow::all(&matrices, width) {
+        Some(narrow) => {
+            scales = narrow.iter().flat_map(|n| n.scales.iter().copied()).collect();
+            narrow
                 .iter()
-                .map(|table| Matrix::store_table(gpu, what, table))
+                .map(|narrow| Matrix::store_narrow(gpu, what, narrow))
                 .collect::<Result<_, _>>()?
         }
-        None => heads
+        None => matrices
             .iter()
-            .map(|(w, _)| Matrix::store_floats(gpu, what, w, width))
+            .map(|w| Matrix::store_floats(gpu, what, w, width))
             .collect::<Result<_, _>>()?,
     };
     Ok(Heads {

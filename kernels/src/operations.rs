@@ -96,7 +96,7 @@ impl Recording {
         let y = self.between(rows * weights.rows);
         self.dispatch(
             Kernel::Linear {
-                quantised: weights.quantised,
+                precision: weights.precision,
             },
             &[
                 rows.into(),
@@ -162,7 +162,7 @@ impl Recording {
         let out = self.between(lists.rows * whole);
         self.dispatch(
             Kernel::Gather {
-                quantised: table.quantised,
+                precision: table.precision,
             },
             &[
                 lists.rows.into(),
@@ -314,7 +314,7 @@ impl Recording {
         let probabilities = self.between(clusters);
         self.dispatch(
             Kernel::Classify {
-                quantised: first.quantised,
+                precision: first.precision,
             },
             &[
                 clusters.into(),

@@ -1,17 +1,19 @@
 //! Every kernel: its shader, its bindings, its pipeline.
 
+use crate::narrow::Precision::{self, Eight, Half, Single};
+
 /// A kernel by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kernel {
-    Linear { quantised: bool },
+    Linear { precision: Precision },
     Quantise,
     LinearDot,
-    Gather { quantised: bool },
+    Gather { precision: Precision },
     Aggregate,
     LayerNorm,
     Attention,
     ReadOut,
-    Classify { quantised: bool },
+    Classify { precision: Precision },
     TopK,
 }
 
@@ -38,40 +40,43 @@ macro_rules! shader {
     };
 }
 
-const LINEAR: Shader = shader!("linear", 4, 1, "activation");
+const LINEAR: Shader = shader!("linear", 4, 1, "numbers", "activation");
 const QUANTISE: Shader = shader!("quantise", 2, 2, "lanes");
 const LINEAR_DOT: Shader = shader!("linear_dot", 5, 1, "activation");
-const GATHER: Shader = shader!("gather", 6, 1);
+const GATHER: Shader = shader!("gather", 6, 1, "numbers");
 const AGGREGATE: Shader = shader!("aggregate", 4, 1);
 const LAYER_NORM: Shader = shader!("layer_norm", 4, 1, "lanes", "activation");
 const ATTENTION: Shader = shader!("attention", 2, 1, "lanes");
 const READ_OUT: Shader = shader!("read_out", 1, 1);
-const CLASSIFY: Shader = shader!("classify", 5, 2, "lanes");
+const CLASSIFY: Shader = shader!("classify", 5, 2, "numbers", "lanes");
 const TOP_K: Shader = shader!("top_k", 1, 1);
 
 /// All of them, in the order of their pipelines.
-pub(crate) const ALL: [(Kernel, Shader); 13] = [
-    (Kernel::Linear { quantised: false }, LINEAR),
-    (Kernel::Linear { quantised: true }, LINEAR),
+pub(crate) const ALL: [(Kernel, Shader); 16] = [
+    (Kernel::Linear { precision: Eight }, LINEAR),
+    (Kernel::Linear { precision: Half }, LINEAR),
+    (Kernel::Linear { precision: Single }, LINEAR),
     (Kernel::Quantise, QUANTISE),
     (Kernel::LinearDot, LINEAR_DOT),
-    (Kernel::Gather { quantised: false }, GATHER),
-    (Kernel::Gather { quantised: true }, GATHER),
+    (Kernel::Gather { precision: Eight }, GATHER),
+    (Kernel::Gather { precision: Half }, GATHER),
+    (Kernel::Gather { precision: Single }, GATHER),
     (Kernel::Aggregate, AGGREGATE),
     (Kernel::LayerNorm, LAYER_NORM),
     (Kernel::Attention, ATTENTION),
     (Kernel::ReadOut, READ_OUT),
-    (Kernel::Classify { quantised: false }, CLASSIFY),
-    (Kernel::Classify { quantised: true }, CLASSIFY),
+    (Kernel::Classify { precision: Eight }, CLASSIFY),
+    (Kernel::Classify { precision: Half }, CLASSIFY),
+    (Kernel::Classify { precision: Single }, CLASSIFY),
     (Kernel::TopK, TOP_K),
 ];
 
 impl Kernel {
-    /// The value of the shader's switch, where it has one.
-    fn quantised(self) -> Option<bool> {
+    /// How its matrix holds its numbers, where it has one.
+    fn precision(self) -> Option<Precision> {
         match self {
-            Self::Linear { quantised } | Self::Gather { quantised } | Self::Classify { quantised } => {
-                Some(quantised)
+            Self::Linear { precision } | Self::Gather { precision } | Self::Classify { precision } => {
+                Some(precision)
             }
             _ => None,
         }
@@ -122,8 +127,8 @@ fn build(device: &wgpu::Device, kernel: Kernel, shader: Shader) -> Pipeline {
         entries: &entries,
     });
     let constants: Vec<(&str, f64)> = kernel
-        .quantised()
-        .map(|on| ("QUANTISED", f64::from(u8::from(on))))
+        .precision()
+        .map(|precision| ("BITS", precision.bits() as f64))
         .into_iter()
         .collect();
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {

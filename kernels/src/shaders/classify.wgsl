@@ -11,8 +11,6 @@ struct Shape {
     alpha: f32,
 }
 
-override QUANTISED: bool = true;
-
 @group(0) @binding(0) var<uniform> shape: Shape;
 // Both read-outs, one after the other; so are scales and biases.
 @group(0) @binding(1) var<storage, read> read_outs: array<f32>;
@@ -22,20 +20,6 @@ override QUANTISED: bool = true;
 @group(0) @binding(5) var<storage, read> bias: array<f32>;
 @group(0) @binding(6) var<storage, read_write> logits: array<f32>;
 @group(0) @binding(7) var<storage, read_write> probabilities: array<f32>;
-
-fn weight(word: u32, input: u32) -> f32 {
-    if (QUANTISED) {
-        return f32(extractBits(bitcast<i32>(word), 8u * (input % 4u), 8u));
-    }
-    return bitcast<f32>(word);
-}
-
-fn word_of(input: u32) -> u32 {
-    if (QUANTISED) {
-        return input / 4u;
-    }
-    return input;
-}
 
 @compute @workgroup_size(64)
 fn main(
@@ -52,15 +36,15 @@ fn main(
     var two = 0.0;
     for (var i = lane; i < shape.width; i = i + LANES) {
         let word = first + word_of(i);
-        one = one + weight(conventional[word], i) * read_outs[i];
+        one = one + number_in(conventional[word], i) * read_outs[i];
         if (shape.branches > 1u) {
-            two = two + weight(rebalance[word], i) * read_outs[shape.width + i];
+            two = two + number_in(rebalance[word], i) * read_outs[shape.width + i];
         }
     }
     one = sum_over_lanes(lane, one);
     two = sum_over_lanes(lane, two);
     if (lane == 0u) {
-        if (QUANTISED) {
+        if (BITS < 32u) {
             one = one * scales[cluster];
             two = two * scales[shape.clusters + cluster];
         }

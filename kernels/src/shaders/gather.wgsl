@@ -14,8 +14,6 @@ struct Shape {
     table: u32,
 }
 
-override QUANTISED: bool = true;
-
 @group(0) @binding(0) var<uniform> shape: Shape;
 @group(0) @binding(1) var<storage, read> base: array<f32>;
 @group(0) @binding(2) var<storage, read> offsets: array<u32>;
@@ -47,12 +45,11 @@ fn main(
     for (var e = offsets[row]; e < offsets[row + 1u]; e = e + 1u) {
         let index = indices[e];
         if (index < shape.table) {
-            if (QUANTISED) {
-                let word = bitcast<i32>(table[index * shape.words + at / 4u]);
-                let code = f32(extractBits(word, 8u * (at % 4u), 8u));
-                sum = sum + weights[e] * scales[index] * code;
+            let number = number_in(table[index * shape.words + word_of(at)], at);
+            if (BITS < 32u) {
+                sum = sum + weights[e] * scales[index] * number;
             } else {
-                sum = sum + weights[e] * bitcast<f32>(table[index * shape.words + at]);
+                sum = sum + weights[e] * number;
             }
         }
     }

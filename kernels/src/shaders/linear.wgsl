@@ -1,5 +1,5 @@
-// y = activation(x Wᵀ + b): activations in single precision, weights in eight bits (one scale an output) or in single
-// precision. A workgroup computes a tile of 16 rows by 16 outputs, 16 inputs at a time.
+// y = activation(x Wᵀ + b): activations and sums in single precision, weights as numbers.wgsl has them (one scale an
+// output). A workgroup computes a tile of 16 rows by 16 outputs, 16 inputs at a time.
 
 struct Shape {
     rows: u32,
@@ -11,8 +11,6 @@ struct Shape {
     // 0: no bias.
     biased: u32,
 }
-
-override QUANTISED: bool = true;
 
 @group(0) @binding(0) var<uniform> shape: Shape;
 @group(0) @binding(1) var<storage, read> x: array<f32>;
@@ -26,14 +24,6 @@ const TILE = 16u;
 const STRIDE = 17u;
 var<workgroup> x_tile: array<f32, 272>;
 var<workgroup> w_tile: array<f32, 272>;
-
-fn weight(output: u32, input: u32) -> f32 {
-    if (QUANTISED) {
-        let word = bitcast<i32>(weights[output * shape.words + input / 4u]);
-        return f32(extractBits(word, 8u * (input % 4u), 8u));
-    }
-    return bitcast<f32>(weights[output * shape.words + input]);
-}
 
 @compute @workgroup_size(16, 16)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) local: vec3<u32>) {
@@ -50,7 +40,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
         x_tile[local.y * STRIDE + local.x] = value;
         var factor = 0.0;
         if (loaded_output < shape.outputs && input < shape.inputs) {
-            factor = weight(loaded_output, input);
+            factor = number_in(weights[loaded_output * shape.words + word_of(input)], input);
         }
         w_tile[local.y * STRIDE + local.x] = factor;
         workgroupBarrier();
@@ -60,7 +50,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
         workgroupBarrier();
     }
     if (row < shape.rows && output < shape.outputs) {
-        if (QUANTISED) {
+        if (BITS < 32u) {
             sum = sum * scales[output];
         }
         if (shape.biased != 0u) {

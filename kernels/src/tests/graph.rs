@@ -1,11 +1,12 @@
 //! Look-ups, messages, read-outs, heads and the choice of the best.
 
-use gnnxml_shared::model::encoder::VectorTable;
 use gnnxml_shared::model::matcher::{probabilities, top_clusters};
+use half::f16;
 use rand::Rng as _;
 
-use super::{assert_close, floats, gpu, numbers, random};
+use super::{PRECISIONS, assert_close, exact_table, floats, gpu, numbers, plain, random, stored};
 use crate::matcher::words_of;
+use crate::narrow::{Narrow, Precision, pack_rows};
 use crate::operations::{Heads, Lists, Vertices};
 use crate::recording::{Recording, View};
 use crate::weights::Matrix;
@@ -42,7 +43,7 @@ fn looked_up_rows_add_up_as_in_the_reference() {
         if let Some(first) = indices.first_mut() {
             *first = vocabulary as u32 + 7;
         }
-        let table = VectorTable::quantise(&numbers(&mut rng, vocabulary * width, 1.0), width).unwrap();
+        let table = exact_table(&mut rng, vocabulary, width);
         let bases = numbers(&mut rng, rows * base, 1.0);
         let mut expected = Vec::new();
         for row in 0..rows {
@@ -55,24 +56,47 @@ fn looked_up_rows_add_up_as_in_the_reference() {
             }
             expected.extend(sum);
         }
-        let plain: Vec<f32> = (table.codes().chunks_exact(width).zip(table.scales()))
-            .flat_map(|(codes, &scale)| codes.iter().map(move |&c| scale * f32::from(c)))
-            .collect();
-        for matrix in [
-            Matrix::store_table(&gpu, "table", &table).unwrap(),
-            Matrix::store_floats(&gpu, "table", &plain, width).unwrap(),
-        ] {
+        for precision in PRECISIONS {
+            let (matrix, _) = stored(&gpu, &table, precision);
             let mut recording = Recording::default();
             let bases = recording.upload(&bases);
             let lists = Lists::upload(&mut recording, &offsets, &indices, &weights);
             let out = recording.gather(Some((&bases, base)), &lists, &matrix);
             let found = floats(&gpu, recording, &out, expected.len());
-            let what = format!(
-                "{rows} rows of {base} + {width}, eight bits: {}",
-                matrix.quantised
-            );
+            let what = format!("{rows} rows of {base} + {width}, {precision:?}");
             assert_close(&found, &expected, 1e-5, &what);
         }
+    }
+}
+
+#[test]
+fn every_half_is_read_as_the_number_it_is() {
+    let Some(gpu) = gpu() else { return };
+    let halves: Vec<f16> = (0..=u16::MAX)
+        .map(f16::from_bits)
+        .filter(|half| half.is_finite())
+        .collect();
+    let columns = 31;
+    let rows = halves.len() / columns;
+    let narrow = Narrow {
+        precision: Precision::Half,
+        rows,
+        columns,
+        words: pack_rows(
+            &halves.iter().map(|half| half.to_bits()).collect::<Vec<_>>(),
+            columns,
+        ),
+        scales: vec![1.0; rows],
+    };
+    let table = Matrix::store_narrow(&gpu, "halves", &narrow).unwrap();
+    let one_each: Vec<u32> = (0..=rows as u32).collect();
+    let mut recording = Recording::default();
+    let lists = Lists::upload(&mut recording, &one_each, &one_each[..rows], &vec![1.0; rows]);
+    let out = recording.gather(None, &lists, &table);
+    for (found, half) in floats(&gpu, recording, &out, rows * columns).iter().zip(halves) {
+        // The smallest may be zero to a GPU.
+        let zeroed = !half.is_normal() && *found == 0.0;
+        assert!(*found == half.to_f32() || zeroed, "{half} was read as {found}");
     }
 }
 
@@ -180,30 +204,23 @@ fn both_heads_are_mixed_and_squashed() {
     let mut rng = random(14);
     for (clusters, width) in [(1, 1), (3, 17), (65, 130), (257, 1408)] {
         for branches in [1, 2] {
-            for (quantised, alpha) in [(true, 0.5), (false, 0.5), (false, 0.9)] {
+            for (precision, alpha) in PRECISIONS.into_iter().zip([0.5, 0.9, 0.5]) {
                 let read_outs = numbers(&mut rng, branches * width, 1.0);
                 let bias = numbers(&mut rng, branches * clusters, 40.0);
                 let mut scales = Vec::new();
-                let mut plain: Vec<Vec<f32>> = Vec::new();
+                let mut rows: Vec<Vec<f32>> = Vec::new();
                 let mut weights = Vec::new();
                 for _ in 0..branches {
-                    let table =
-                        VectorTable::quantise(&numbers(&mut rng, clusters * width, 1.0), width).unwrap();
-                    let floats: Vec<f32> = (table.codes().chunks_exact(width).zip(table.scales()))
-                        .flat_map(|(codes, &scale)| codes.iter().map(move |&c| scale * f32::from(c)))
-                        .collect();
-                    weights.push(if quantised {
-                        Matrix::store_table(&gpu, "head", &table).unwrap()
-                    } else {
-                        Matrix::store_floats(&gpu, "head", &floats, width).unwrap()
-                    });
-                    scales.extend_from_slice(table.scales());
-                    plain.push(floats);
+                    let table = exact_table(&mut rng, clusters, width);
+                    let (head, head_scales) = stored(&gpu, &table, precision);
+                    weights.push(head);
+                    scales.extend(head_scales);
+                    rows.push(plain(&table));
                 }
                 let z: Vec<f32> = (0..clusters)
                     .map(|k| {
                         let head = |b: usize| -> f32 {
-                            let row = &plain[b][k * width..(k + 1) * width];
+                            let row = &rows[b][k * width..(k + 1) * width];
                             let h = &read_outs[b * width..(b + 1) * width];
                             let sum: f64 = row.iter().zip(h).map(|(w, h)| f64::from(w * h)).sum();
                             sum as f32 + bias[b * clusters + k]
@@ -225,8 +242,7 @@ fn both_heads_are_mixed_and_squashed() {
                 let (logits, squashed) = recording.classify(&read_outs, &heads, alpha);
                 recording.download(&logits);
                 let read = floats_of_second(&gpu, recording, &squashed, clusters, clusters);
-                let what =
-                    format!("{clusters} clusters over {width}, {branches} branches, eight bits: {quantised}");
+                let what = format!("{clusters} clusters over {width}, {branches} branches, {precision:?}");
                 assert_close(&read.0, &z, 1e-5, &what);
                 assert_close(&read.1, &probabilities(&z), 1e-4, &what);
             }

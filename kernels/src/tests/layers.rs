@@ -4,8 +4,9 @@ use gnnxml_shared::model::encoder::VectorTable;
 use gnnxml_shared::model::ops::rows::{add_layer_norm, gelu, softmax};
 use gnnxml_shared::model::ops::{DenseLinear, Int8Linear, Linear, LinearScratch};
 
-use super::{assert_close, floats, gpu, numbers, random};
+use super::{assert_close, floats, gpu, halved, numbers, plain, random};
 use crate::GpuError;
+use crate::narrow::Precision;
 use crate::operations::Activation;
 use crate::recording::{Recording, View};
 use crate::weights::{DotLayer, Matrix};
@@ -67,16 +68,14 @@ fn products_with_eight_bit_weights_agree_with_the_numbers_the_codes_stand_for() 
         for activation in ACTIVATIONS {
             let x = numbers(&mut rng, rows * inputs, 3.0);
             let table = VectorTable::quantise(&numbers(&mut rng, outputs * inputs, 1.0), inputs).unwrap();
-            let w: Vec<f32> = (table.codes().chunks_exact(inputs).zip(table.scales()))
-                .flat_map(|(codes, &scale)| codes.iter().map(move |&c| scale * f32::from(c)))
-                .collect();
+            let w = plain(&table);
             let mut expected = vec![0.0; rows * outputs];
             DenseLinear::new(&w, &vec![0.0; outputs], inputs)
                 .unwrap()
                 .apply(&x, &mut expected);
             // What was published in eight bits is found again in eight bits.
             let matrix = Matrix::store(&gpu, "weights", &w, inputs).unwrap();
-            assert!(matrix.quantised);
+            assert_eq!(matrix.precision, Precision::Eight);
             let mut recording = Recording::default();
             let x = recording.upload(&x);
             let y = recording.linear(&x, rows, &matrix, None, activation);
@@ -85,8 +84,94 @@ fn products_with_eight_bit_weights_agree_with_the_numbers_the_codes_stand_for() 
             assert_close(&found, &activated(expected, activation), 2e-5, &what);
         }
     }
-    let trained = numbers(&mut rng, 64, 1.0);
-    assert!(!Matrix::store(&gpu, "weights", &trained, 16).unwrap().quantised);
+}
+
+#[test]
+fn products_with_trained_weights_agree_with_the_halves_of_them() {
+    let Some(gpu) = gpu() else { return };
+    let mut rng = random(6);
+    // Sizes of weights that a half reaches, and that it does not: a row's scale makes up for them.
+    for (size, x_size) in [(1.0, 1.0), (1e-3, 1e3), (1e6, 1.0), (1e30, 1e-28), (1e-30, 1e30)] {
+        for (rows, inputs, outputs) in SHAPES {
+            let x = numbers(&mut rng, rows * inputs, x_size);
+            let mut w = numbers(&mut rng, outputs * inputs, size);
+            // Rows of their own sizes, with zeros in them, and one of nothing else.
+            for (row, weights) in w.chunks_exact_mut(inputs).enumerate() {
+                weights.iter_mut().for_each(|w| *w *= 1.0 / (1 + row) as f32);
+                weights.iter_mut().skip(1).step_by(5).for_each(|w| *w = 0.0);
+            }
+            if outputs > 2 {
+                w[inputs..2 * inputs].fill(0.0);
+            }
+            let halves: Vec<f32> = w.iter().map(|&w| halved(w)).collect();
+            let mut expected = vec![0.0; rows * outputs];
+            DenseLinear::new(&halves, &vec![0.0; outputs], inputs)
+                .unwrap()
+                .apply(&x, &mut expected);
+            let matrix = Matrix::store(&gpu, "weights", &w, inputs).unwrap();
+            // A row of one number is eight bits wide whatever it is.
+            let narrow = if inputs > 1 {
+                Precision::Half
+            } else {
+                Precision::Eight
+            };
+            assert_eq!(matrix.precision, narrow);
+            if inputs == 1 {
+                continue;
+            }
+            let mut recording = Recording::default();
+            let x = recording.upload(&x);
+            let y = recording.linear(&x, rows, &matrix, None, Activation::None);
+            let found = floats(&gpu, recording, &y, rows * outputs);
+            assert_close(
+                &found,
+                &expected,
+                2e-5,
+                &format!("{rows}×{inputs}×{outputs} size {size}"),
+            );
+        }
+    }
+}
+
+#[test]
+fn weights_that_no_half_can_hold_stay_in_single_precision() {
+    let Some(gpu) = gpu() else { return };
+    let mut rng = random(7);
+    let (rows, inputs, outputs) = (3, 17, 5);
+    let x = numbers(&mut rng, rows * inputs, 1e36);
+    let mut w = numbers(&mut rng, outputs * inputs, 1.0);
+    // One row without a scale is enough.
+    w[..inputs].iter_mut().for_each(|w| *w *= 1e-36);
+    let mut expected = vec![0.0; rows * outputs];
+    DenseLinear::new(&w, &vec![0.0; outputs], inputs)
+        .unwrap()
+        .apply(&x, &mut expected);
+    let matrix = Matrix::store(&gpu, "weights", &w, inputs).unwrap();
+    assert_eq!(matrix.precision, Precision::Single);
+    let mut recording = Recording::default();
+    let x = recording.upload(&x);
+    let y = recording.linear(&x, rows, &matrix, None, Activation::None);
+    let found = floats(&gpu, recording, &y, rows * outputs);
+    let column = |y: &[f32], output| {
+        y.iter()
+            .skip(output)
+            .step_by(outputs)
+            .copied()
+            .collect::<Vec<f32>>()
+    };
+    for output in 0..outputs {
+        assert_close(
+            &column(&found, output),
+            &column(&expected, output),
+            2e-5,
+            "an output",
+        );
+    }
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        w[inputs + 3] = bad;
+        let matrix = Matrix::store(&gpu, "weights", &w, inputs).unwrap();
+        assert_eq!(matrix.precision, Precision::Single, "{bad}");
+    }
 }
 
 #[test]

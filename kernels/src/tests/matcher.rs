@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use gnnxml_shared::model::encoder::VectorTable;
 use gnnxml_shared::model::matcher::{
-    EdgeWeights, GraphInput, Matcher, MatcherConfig, NamedTensor, ReadoutNorm, Variant, top_clusters,
+    EdgeWeights, GraphInput, Matcher, MatcherConfig, NamedTensor, ReadoutNorm, Variant, probabilities,
+    top_clusters,
 };
 use rand::Rng as _;
 use rand_chacha::ChaCha8Rng;
 
-use super::{assert_close, gpu, numbers, random};
+use super::{assert_close, gpu, halved, numbers, random};
 use crate::{Gpu, GpuMatcher};
 
 /// A matcher of random weights; in eight bits as a bundle would hold them, or not.
@@ -39,6 +40,18 @@ pub(crate) fn random_matcher(rng: &mut ChaCha8Rng, config: MatcherConfig, eight_
         });
     }
     Matcher::new(config, tensors).unwrap()
+}
+
+/// The matcher with its matrices in half precision.
+fn in_halves(matcher: &Matcher) -> Matcher {
+    let mut tensors = matcher.tensors();
+    for tensor in tensors.iter_mut().filter(|tensor| tensor.shape.len() > 1) {
+        tensor
+            .data
+            .iter_mut()
+            .for_each(|weight| *weight = halved(*weight));
+    }
+    Matcher::new(matcher.config().clone(), tensors).unwrap()
 }
 
 /// A text of `vertices` keywords with some edges, some words and unit features.
@@ -111,6 +124,12 @@ fn the_matcher_agrees_with_the_reference_in_every_variant() {
                 };
                 let matcher = random_matcher(&mut rng, config.clone(), number % 2 == 0);
                 let on_gpu = pollster::block_on(GpuMatcher::new(gpu.clone(), &matcher)).unwrap();
+                // Bytes are what was published; halves stand for what was trained.
+                let matcher = if number % 2 == 0 {
+                    matcher
+                } else {
+                    in_halves(&matcher)
+                };
                 for vertices in [0, 1, 3, 16] {
                     let graph = random_graph(&mut rng, &config, vertices);
                     let expected = matcher.forward(&graph).unwrap();
@@ -153,6 +172,50 @@ fn a_document_takes_few_dispatches_one_upload_and_one_read_back() {
     assert_eq!(second, first, "the same document, the same numbers");
     assert!(idle.0 > 0);
     assert_eq!(gpu.idle_buffers(), idle);
+}
+
+#[test]
+fn halves_of_trained_weights_take_half_the_bytes_and_find_the_same_clusters() {
+    if gpu().is_none() {
+        return;
+    }
+    for (config, texts) in [
+        (MatcherConfig::fast(128, 54, 2000), 40),
+        (MatcherConfig::full(384, 500, 2000), 2),
+    ] {
+        let gpu = Arc::new(pollster::block_on(Gpu::open()).unwrap());
+        let mut rng = random(24);
+        let matcher = random_matcher(&mut rng, config.clone(), false);
+        let on_gpu = pollster::block_on(GpuMatcher::new(gpu.clone(), &matcher)).unwrap();
+        let whole: usize = config.tensors().iter().map(|spec| 4 * spec.len()).sum();
+        let (mut apart, mut off, mut largest) = (0.0_f32, 0.0_f32, 0.0_f32);
+        for _ in 0..texts {
+            let graph = random_graph(&mut rng, &config, config.max_vertices);
+            let expected = matcher.forward(&graph).unwrap();
+            let found = pollster::block_on(on_gpu.forward(&graph, 5)).unwrap();
+            for (f, e) in found.logits.iter().zip(&expected) {
+                apart = apart.max((f - e).abs());
+                largest = largest.max(e.abs());
+            }
+            let [p, q] = [&found.logits, &expected].map(|z| probabilities(z));
+            off = p.iter().zip(&q).fold(off, |off, (p, q)| off.max((p - q).abs()));
+            // Those found are the best, give or take a tie.
+            for ((cluster, _), (_, best)) in found.top.iter().zip(top_clusters(&expected, 5)) {
+                let probability = q[*cluster as usize];
+                assert!(
+                    (probability - best).abs() <= 1e-3,
+                    "cluster {cluster}: {probability}, expected {best}"
+                );
+            }
+        }
+        println!(
+            "hidden {}: {} bytes of weights, {whole} in single precision; over {texts} texts logits of up to {largest} within {apart}, probabilities within {off}",
+            config.hidden,
+            gpu.stored_bytes()
+        );
+        assert!(gpu.stored_bytes() * 100 < whole as u64 * 52);
+        assert!(apart <= 1e-3 * largest.max(1.0) && off <= 1e-3);
+    }
 }
 
 #[test]
