@@ -16,7 +16,7 @@ use super::layout::Layout;
 use super::{Losses, MatcherError};
 use gnnxml_shared::model::matcher::{MatcherConfig, NamedTensor};
 
-const VERSION: &str = "1";
+const VERSION: &str = "2";
 
 /// The numbers that change from step to step besides the weights.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -50,8 +50,8 @@ pub(super) struct State {
     pub(super) embedding: Vec<f32>,
     pub(super) dense_m: Vec<f32>,
     pub(super) dense_v: Vec<f32>,
-    pub(super) embedding_m: Vec<f32>,
-    pub(super) embedding_v: Vec<f32>,
+    /// v of the word embedding, one for the whole table.
+    pub(super) embedding_v: f32,
     pub(super) position: Position,
 }
 
@@ -173,10 +173,9 @@ pub(super) fn save(directory: &Path, identity: &Identity<'_>, state: &State) -> 
     std::fs::create_dir_all(directory).map_err(io(directory))?;
     let mut tensors = weights(identity, &state.dense, &state.embedding);
     for (name, data) in [
-        ("optimiser.dense.m", &state.dense_m),
-        ("optimiser.dense.v", &state.dense_v),
-        ("optimiser.embedding.m", &state.embedding_m),
-        ("optimiser.embedding.v", &state.embedding_v),
+        ("optimiser.dense.m", &state.dense_m[..]),
+        ("optimiser.dense.v", &state.dense_v[..]),
+        ("optimiser.embedding.v", std::slice::from_ref(&state.embedding_v)),
     ] {
         tensors.push((
             name.to_owned(),
@@ -326,8 +325,7 @@ pub(super) fn load(directory: &Path, identity: &Identity<'_>) -> Result<State, M
     Ok(State {
         dense_m: file.take(&path, "optimiser.dense.m", dense.len())?,
         dense_v: file.take(&path, "optimiser.dense.v", dense.len())?,
-        embedding_m: file.take(&path, "optimiser.embedding.m", embedding.len())?,
-        embedding_v: file.take(&path, "optimiser.embedding.v", embedding.len())?,
+        embedding_v: file.take(&path, "optimiser.embedding.v", 1)?[0],
         dense,
         embedding,
         position,

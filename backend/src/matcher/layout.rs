@@ -149,6 +149,30 @@ impl Layout {
         flat
     }
 
+    /// Each weight's learning rate, as a multiple: `deep` for the layers and for what the classifiers make of their read-outs, 1 for what
+    /// they make of the inputs themselves and for their biases.
+    pub(super) fn rates(&self, config: &MatcherConfig, deep: f32) -> Vec<f32> {
+        let mut rates = vec![1.0; self.len];
+        for range in self.layers() {
+            rates[range].fill(deep);
+        }
+        let shallow = if config.reads_all_layers() || config.depth() == 0 {
+            config.input_width()
+        } else {
+            0
+        };
+        for branch in &self.branches {
+            for row in branch
+                .head
+                .of_mut(&mut rates)
+                .chunks_exact_mut(config.readout_width())
+            {
+                row[shallow..].fill(deep);
+            }
+        }
+        rates
+    }
+
     /// The flat vector as named weights.
     pub(super) fn named(&self, flat: &[f32]) -> Vec<NamedTensor> {
         let tensor = |slot: &Slot| NamedTensor {

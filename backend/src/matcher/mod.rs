@@ -21,6 +21,7 @@ mod prepared;
 mod radam;
 mod sampler;
 mod sgemm;
+mod table;
 mod train;
 mod wide;
 

@@ -9,7 +9,8 @@ use gnnxml_shared::model::matcher::MatcherConfig;
 use super::MatcherError;
 use super::engine::{DeviceChoice, Precision};
 
-/// How to learn. Rate, warm-up and patience are the paper's; the other defaults are starting points that no measurement has chosen yet.
+/// How to learn. Rate, warm-up and patience are the paper's; the embedding's and the layers' rates and the word dropout were chosen by
+/// measurement (docs/results/matcher.md), the other defaults are starting points.
 #[derive(Clone, Debug)]
 pub struct TrainOptions {
     pub model: MatcherConfig,
@@ -26,6 +27,8 @@ pub struct TrainOptions {
     pub warm_up: f32,
     /// The embedding's rate, as a multiple of `learning_rate`.
     pub embedding_rate: f32,
+    /// The rate of the layers and of what the classifiers make of them, as a multiple of `learning_rate`.
+    pub layer_rate: f32,
     /// Decoupled weight decay of the dense weights and of the touched rows.
     pub weight_decay: f32,
     /// Largest length of the gradient.
@@ -63,7 +66,8 @@ impl TrainOptions {
             learning_rate: 0.01,
             final_rate: 0.02,
             warm_up: 0.1,
-            embedding_rate: 1.0,
+            embedding_rate: 0.1,
+            layer_rate: 0.03,
             weight_decay: 0.0,
             clip: 5.0,
             positive_weight: 1.0,
@@ -84,7 +88,7 @@ impl TrainOptions {
     /// Everything besides the model's shape that changes the result.
     pub(super) fn fingerprint(&self) -> String {
         format!(
-            "corpus {:?}, epochs {}, batch {}, shard {}, rate {} {} {} {}, decay {}, clip {}, positive {}, word dropout {}, top {}, seed {}, {:?}, composed {}",
+            "corpus {:?}, epochs {}, batch {}, shard {}, rate {} {} {} {} {}, decay {}, clip {}, positive {}, word dropout {}, top {}, seed {}, {:?}, composed {}",
             self.corpus,
             self.epochs,
             self.batch,
@@ -93,6 +97,7 @@ impl TrainOptions {
             self.final_rate,
             self.warm_up,
             self.embedding_rate,
+            self.layer_rate,
             self.weight_decay,
             self.clip,
             self.positive_weight,

@@ -1,4 +1,4 @@
-//! RAdam (Liu et al. 2020), for the dense weights and, row by row, for the word embedding.
+//! RAdam (Liu et al. 2020) for the dense weights; [`super::table`] moves the word embedding.
 //!
 //! Master weights and moments are `f32` on the host whatever device computes the gradients: the embedding's rows are touched
 //! a few thousand at a time, and mixed precision needs master weights anyway.
@@ -50,31 +50,41 @@ impl RAdam {
         }
     }
 
-    /// θ ← θ − lr·r_t·m̂/(√v̂ + ε), or θ − lr·m̂ while the variance is not tractable. `scale` multiplies the gradient first (clipping).
-    pub fn update(&self, weights: &mut [f32], gradient: &[f32], m: &mut [f32], v: &mut [f32], step: Step) {
+    /// θ ← θ − lr·r_t·m̂/(√v̂ + ε), or θ − lr·m̂ while the variance is not tractable. `scale` multiplies the gradient first (clipping),
+    /// `rates` each weight's lr.
+    pub fn update(
+        &self,
+        weights: &mut [f32],
+        gradient: &[f32],
+        (m, v): (&mut [f32], &mut [f32]),
+        rates: &[f32],
+        step: Step,
+    ) {
         let StepFactors { first, rectified } = self.factors(step.t);
         let (b1, b2) = (self.beta1 as f32, self.beta2 as f32);
         let scale = step.scale;
-        let keep = 1.0 - step.rate * step.decay;
+        let shrink = step.rate * step.decay;
         match rectified {
             Some((r, second)) => {
                 let rate = step.rate * (r * first) as f32;
                 let second = second as f32;
                 let epsilon = self.epsilon as f32;
-                for (((w, &g), m), v) in weights.iter_mut().zip(gradient).zip(m).zip(v) {
+                let weights = weights.iter_mut().zip(rates);
+                for ((((w, &own), &g), m), v) in weights.zip(gradient).zip(m).zip(v) {
                     let g = g * scale;
                     *m = b1 * *m + (1.0 - b1) * g;
                     *v = b2 * *v + (1.0 - b2) * g * g;
-                    *w = *w * keep - rate * *m / ((*v * second).sqrt() + epsilon);
+                    *w -= own * (shrink * *w + rate * *m / ((*v * second).sqrt() + epsilon));
                 }
             }
             None => {
                 let rate = step.rate * first as f32;
-                for (((w, &g), m), v) in weights.iter_mut().zip(gradient).zip(m).zip(v) {
+                let weights = weights.iter_mut().zip(rates);
+                for ((((w, &own), &g), m), v) in weights.zip(gradient).zip(m).zip(v) {
                     let g = g * scale;
                     *m = b1 * *m + (1.0 - b1) * g;
                     *v = b2 * *v + (1.0 - b2) * g * g;
-                    *w = *w * keep - rate * *m;
+                    *w -= own * (shrink * *w + rate * *m);
                 }
             }
         }
@@ -85,8 +95,8 @@ impl RAdam {
         &self,
         weights: &mut [f32],
         gradient: &[f32],
-        m: &mut [f32],
-        v: &mut [f32],
+        (m, v): (&mut [f32], &mut [f32]),
+        rates: &[f32],
         step: Step,
     ) {
         const PART: usize = 1 << 14;
@@ -94,37 +104,8 @@ impl RAdam {
         let moments = m.par_chunks_mut(PART).zip(v.par_chunks_mut(PART));
         parts
             .zip(moments)
-            .for_each(|((w, g), (m, v))| self.update(w, g, m, v, step));
-    }
-
-    /// [`update`](Self::update) of the table's rows `rows` alone (ascending), whose gradients are `gradient`, row after row.
-    /// A row's moments rest while no document of a batch holds its word.
-    pub fn update_rows(
-        &self,
-        table: &mut [f32],
-        (m, v): (&mut [f32], &mut [f32]),
-        width: usize,
-        rows: &[u32],
-        gradient: &[f32],
-        step: Step,
-    ) {
-        // Cutting the tables at the rows gives disjoint parts that threads may change at once.
-        let mut parts = Vec::with_capacity(rows.len());
-        let (mut table, mut m, mut v) = (table, m, v);
-        let mut passed = 0;
-        for (&row, gradient) in rows.iter().zip(gradient.chunks_exact(width)) {
-            let skip = (row as usize - passed) * width;
-            let (w_row, w_rest) = table.split_at_mut(skip).1.split_at_mut(width);
-            let (m_row, m_rest) = m.split_at_mut(skip).1.split_at_mut(width);
-            let (v_row, v_rest) = v.split_at_mut(skip).1.split_at_mut(width);
-            parts.push((w_row, gradient, m_row, v_row));
-            (table, m, v) = (w_rest, m_rest, v_rest);
-            passed = row as usize + 1;
-        }
-        parts
-            .into_par_iter()
-            .with_min_len(256)
-            .for_each(|(w, g, m, v)| self.update(w, g, m, v, step));
+            .zip(rates.par_chunks(PART))
+            .for_each(|(((w, g), moments), rates)| self.update(w, g, moments, rates, step));
     }
 }
 
@@ -171,7 +152,7 @@ mod tests {
                 scale: 1.0,
                 decay: 0.0,
             };
-            radam.update(&mut w, &[*gradient], &mut m, &mut v, step);
+            radam.update(&mut w, &[*gradient], (&mut m, &mut v), &[1.0], step);
             assert!(
                 (w[0] - expected).abs() < 2e-6,
                 "step {}: {} instead of {expected}",
@@ -191,33 +172,5 @@ mod tests {
                 .rectified
                 .is_some_and(|(r, _)| r > 0.0 && r <= 1.0)
         }));
-    }
-
-    #[test]
-    fn rows_move_as_the_dense_update_moves_them_and_the_others_rest() {
-        let radam = RAdam::default();
-        let width = 3;
-        let mut table: Vec<f32> = (0..15).map(|i| i as f32).collect();
-        let before = table.clone();
-        let (mut m, mut v) = (vec![0.1; 15], vec![0.2; 15]);
-        let gradient = [1.0f32, -1.0, 2.0, 0.5, 0.0, -3.0];
-        let step = Step {
-            t: 20,
-            rate: 0.1,
-            scale: 0.5,
-            decay: 0.01,
-        };
-        radam.update_rows(&mut table, (&mut m, &mut v), width, &[1, 4], &gradient, step);
-        for (row, part) in [(1, &gradient[..3]), (4, &gradient[3..])] {
-            let mut w = before[row * 3..row * 3 + 3].to_vec();
-            let (mut m1, mut v1) = (vec![0.1; 3], vec![0.2; 3]);
-            radam.update(&mut w, part, &mut m1, &mut v1, step);
-            assert_eq!(w, &table[row * 3..row * 3 + 3]);
-            assert_eq!(m1, &m[row * 3..row * 3 + 3]);
-            assert_eq!(v1, &v[row * 3..row * 3 + 3]);
-        }
-        for row in [0, 2, 3] {
-            assert_eq!(before[row * 3..row * 3 + 3], table[row * 3..row * 3 + 3]);
-        }
     }
 }

@@ -17,6 +17,7 @@ use super::options::{TrainOptions, alpha, rate_factor};
 use super::predict::quality;
 use super::radam::{RAdam, Step};
 use super::sampler::generator;
+use super::table::{squared_length, update_rows};
 use super::{Losses, MatcherError, Moment};
 use crate::collective::{Collective, SingleProcess};
 
@@ -68,6 +69,8 @@ struct Run<'a> {
     collective: &'a dyn Collective,
     config: Arc<MatcherConfig>,
     layout: Arc<Layout>,
+    /// Each dense weight's learning rate, as a multiple.
+    rates: Vec<f32>,
     engine: Engine,
     radam: RAdam,
     fingerprint: String,
@@ -97,8 +100,7 @@ impl<'a> Run<'a> {
             dense,
             // Zero: a word says nothing until a document with it has been seen.
             embedding: vec![0.0; rows],
-            embedding_m: vec![0.0; rows],
-            embedding_v: vec![0.0; rows],
+            embedding_v: 0.0,
             position: Position::default(),
         };
         let mut run = Self {
@@ -108,6 +110,7 @@ impl<'a> Run<'a> {
             engine: Engine::open(options.device, options.precision, options.composed)?,
             radam: RAdam::default(),
             fingerprint: options.fingerprint(),
+            rates: layout.rates(&config, options.layer_rate),
             config,
             layout,
             state,
@@ -333,8 +336,8 @@ impl<'a> Run<'a> {
         self.radam.update_dense(
             &mut state.dense,
             &gradient.dense,
-            &mut state.dense_m,
-            &mut state.dense_v,
+            (&mut state.dense_m, &mut state.dense_v),
+            &self.rates,
             settings,
         );
         if e > 0 {
@@ -342,15 +345,8 @@ impl<'a> Run<'a> {
                 rate: rate * options.embedding_rate,
                 ..settings
             };
-            let moments = (&mut state.embedding_m[..], &mut state.embedding_v[..]);
-            self.radam.update_rows(
-                &mut state.embedding,
-                moments,
-                e,
-                &words,
-                &gradient.words,
-                settings,
-            );
+            let (table, mean_square) = (&mut state.embedding, &mut state.embedding_v);
+            update_rows(table, mean_square, e, &words, &gradient.words, settings);
         }
         state.position.t = t;
         self.examples += (pairs * self.config.branches()) as u64;
@@ -492,20 +488,4 @@ fn start_at_the_base_rate(layout: &Layout, dense: &mut [f32], positives: &Lists,
             *bias = ((count + 1.0) / (documents - count + 1.0)).ln();
         }
     }
-}
-
-/// In sixteen lanes at a time, which vectors can hold; then in double precision.
-fn squared_length(values: &[f32]) -> f64 {
-    const LANES: usize = 16;
-    let mut length = 0.0;
-    for part in values.chunks(1024) {
-        let mut lanes = [0.0f32; LANES];
-        for chunk in part.chunks(LANES) {
-            for (lane, g) in lanes.iter_mut().zip(chunk) {
-                *lane += g * g;
-            }
-        }
-        length += lanes.iter().map(|&lane| f64::from(lane)).sum::<f64>();
-    }
-    length
 }
