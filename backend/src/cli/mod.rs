@@ -13,7 +13,6 @@ mod bench_growth;
 mod bench_keygraph;
 mod bench_labels;
 mod bench_matcher;
-mod bench_matcher_linear;
 mod bench_server;
 mod clusters;
 mod corpus;
