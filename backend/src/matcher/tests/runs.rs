@@ -232,11 +232,11 @@ fn checkpoints_that_do_not_fit_are_refused_with_the_reason() {
     std::fs::write(&file, &flipped).unwrap();
     assert!(reason(&options).contains("checksum"), "{}", reason(&options));
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    assert!(text.contains(r#""version":"1""#));
-    let mut newer = bytes.clone();
-    let at = bytes.windows(13).position(|w| w == br#""version":"1""#).unwrap();
-    newer[at + 11] = b'2';
-    std::fs::write(&file, &newer).unwrap();
+    assert!(text.contains(r#""version":"2""#));
+    let mut older = bytes.clone();
+    let at = bytes.windows(13).position(|w| w == br#""version":"2""#).unwrap();
+    older[at + 11] = b'1';
+    std::fs::write(&file, &older).unwrap();
     assert!(
         reason(&options).contains("another version"),
         "{}",

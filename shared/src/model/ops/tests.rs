@@ -1,4 +1,4 @@
-use super::rows::{CoarseGelu, Finish, Fused, Separate, add_layer_norm, exp, gelu, softmax};
+use super::rows::{CoarseGelu, Finish, Fused, Gelu, Separate, add_layer_norm, exp, gelu, softmax};
 use super::*;
 
 /// Numbers that look random and are the same everywhere.
@@ -222,9 +222,18 @@ fn gelu_is_right_to_the_sixth_digit() {
             );
         }
     }
-    let mut far = [0.0, 6.0, -6.0, 1e30, -1e30, f32::INFINITY];
-    gelu(&mut far);
-    assert_eq!(far, [0.0, 6.0, 0.0, 1e30, 0.0, f32::INFINITY]);
+    let finishes: [fn(&mut [f32]); 5] = [
+        gelu,
+        Gelu::each::<Separate>,
+        Gelu::each::<Fused>,
+        CoarseGelu::each::<Separate>,
+        CoarseGelu::each::<Fused>,
+    ];
+    for finish in finishes {
+        let mut far = [0.0, 6.0, -6.0, 1e30, -1e30, f32::INFINITY];
+        finish(&mut far);
+        assert_eq!(far, [0.0, 6.0, 0.0, 1e30, 0.0, f32::INFINITY]);
+    }
 }
 
 #[test]
