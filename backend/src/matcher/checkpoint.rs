@@ -13,6 +13,7 @@ use safetensors::tensor::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
+use super::options::WordDescent;
 use super::{Losses, MatcherError};
 use gnnxml_shared::model::matcher::{MatcherConfig, NamedTensor};
 
@@ -50,8 +51,9 @@ pub(super) struct State {
     pub(super) embedding: Vec<f32>,
     pub(super) dense_m: Vec<f32>,
     pub(super) dense_v: Vec<f32>,
-    /// v of the word embedding, one for the whole table.
-    pub(super) embedding_v: f32,
+    /// The embedding's moments: a row each with [`WordDescent::ByRow`], one v for the whole table otherwise.
+    pub(super) embedding_m: Vec<f32>,
+    pub(super) embedding_v: Vec<f32>,
     pub(super) position: Position,
 }
 
@@ -60,6 +62,7 @@ pub(super) struct State {
 pub(super) struct Identity<'a> {
     pub(super) config: &'a MatcherConfig,
     pub(super) layout: &'a Layout,
+    pub(super) words: WordDescent,
     /// The settings and the corpus, as the run's owner names them.
     pub(super) fingerprint: &'a str,
 }
@@ -175,7 +178,8 @@ pub(super) fn save(directory: &Path, identity: &Identity<'_>, state: &State) -> 
     for (name, data) in [
         ("optimiser.dense.m", &state.dense_m[..]),
         ("optimiser.dense.v", &state.dense_v[..]),
-        ("optimiser.embedding.v", std::slice::from_ref(&state.embedding_v)),
+        ("optimiser.embedding.m", &state.embedding_m[..]),
+        ("optimiser.embedding.v", &state.embedding_v[..]),
     ] {
         tensors.push((
             name.to_owned(),
@@ -315,6 +319,7 @@ pub(super) fn load(directory: &Path, identity: &Identity<'_>) -> Result<State, M
     let path = last(directory);
     let mut file = read(&path, identity)?;
     let (dense, embedding) = file.weights(&path, identity)?;
+    let moments = identity.words.moments(embedding.len());
     let position = file.notes.get("position").map(String::as_str).unwrap_or_default();
     let position = serde_json::from_str(position).map_err(|error| MatcherError::File {
         path: path.clone(),
@@ -325,7 +330,8 @@ pub(super) fn load(directory: &Path, identity: &Identity<'_>) -> Result<State, M
     Ok(State {
         dense_m: file.take(&path, "optimiser.dense.m", dense.len())?,
         dense_v: file.take(&path, "optimiser.dense.v", dense.len())?,
-        embedding_v: file.take(&path, "optimiser.embedding.v", 1)?[0],
+        embedding_m: file.take(&path, "optimiser.embedding.m", moments.0)?,
+        embedding_v: file.take(&path, "optimiser.embedding.v", moments.1)?,
         dense,
         embedding,
         position,

@@ -33,7 +33,7 @@ use std::path::PathBuf;
 pub use data::{TrainData, ValidationData};
 pub use engine::{DeviceChoice, Precision};
 pub use lists::Lists;
-pub use options::TrainOptions;
+pub use options::{TrainOptions, WordDescent};
 pub use predict::{MatchQuality, match_quality, predict};
 pub use prepared::{PreparedGraphs, PreparedWriter};
 pub use radam::{RAdam, Step, StepFactors};

@@ -9,6 +9,26 @@ use gnnxml_shared::model::matcher::MatcherConfig;
 use super::MatcherError;
 use super::engine::{DeviceChoice, Precision};
 
+/// How the word embedding moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WordDescent {
+    /// By RAdam, row by row: rare words are learned as quickly as common ones, to the letter.
+    ByRow,
+    /// By gradients of one scale for the whole table ([`super::table`]): rare words stay near zero.
+    #[default]
+    ByTable,
+}
+
+impl WordDescent {
+    /// How many first and second moments a table of so many numbers has.
+    pub(super) fn moments(self, numbers: usize) -> (usize, usize) {
+        match self {
+            Self::ByRow => (numbers, numbers),
+            Self::ByTable => (0, 1),
+        }
+    }
+}
+
 /// How to learn. Rate, warm-up and patience are the paper's; the embedding's and the layers' rates and the word dropout were chosen by
 /// measurement (docs/results/matcher.md), the other defaults are starting points.
 #[derive(Clone, Debug)]
@@ -25,6 +45,7 @@ pub struct TrainOptions {
     pub final_rate: f32,
     /// Share of the steps in which the rate rises.
     pub warm_up: f32,
+    pub words: WordDescent,
     /// The embedding's rate, as a multiple of `learning_rate`.
     pub embedding_rate: f32,
     /// The rate of the layers and of what the classifiers make of them, as a multiple of `learning_rate`.
@@ -57,6 +78,7 @@ pub struct TrainOptions {
 }
 
 impl TrainOptions {
+    /// For a network that matches alone.
     pub fn new(model: MatcherConfig) -> Self {
         Self {
             model,
@@ -66,6 +88,7 @@ impl TrainOptions {
             learning_rate: 0.01,
             final_rate: 0.02,
             warm_up: 0.1,
+            words: WordDescent::ByTable,
             embedding_rate: 0.1,
             layer_rate: 0.03,
             weight_decay: 0.0,
@@ -85,14 +108,27 @@ impl TrainOptions {
         }
     }
 
+    /// For a network beside the linear classifier of the same words: alone it would match worse so, but it is worth most where it says
+    /// something else.
+    #[must_use]
+    pub fn beside_linear(self) -> Self {
+        Self {
+            words: WordDescent::ByRow,
+            embedding_rate: 1.0,
+            layer_rate: 1.0,
+            ..self
+        }
+    }
+
     /// Everything besides the model's shape that changes the result.
     pub(super) fn fingerprint(&self) -> String {
         format!(
-            "corpus {:?}, epochs {}, batch {}, shard {}, rate {} {} {} {} {}, decay {}, clip {}, positive {}, word dropout {}, top {}, seed {}, {:?}, composed {}",
+            "corpus {:?}, epochs {}, batch {}, shard {}, words {:?}, rate {} {} {} {} {}, decay {}, clip {}, positive {}, word dropout {}, top {}, seed {}, {:?}, composed {}",
             self.corpus,
             self.epochs,
             self.batch,
             self.shard,
+            self.words,
             self.learning_rate,
             self.final_rate,
             self.warm_up,

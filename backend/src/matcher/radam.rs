@@ -1,4 +1,4 @@
-//! RAdam (Liu et al. 2020) for the dense weights; [`super::table`] moves the word embedding.
+//! RAdam (Liu et al. 2020), for the dense weights and, where [`super::WordDescent`] says so, row by row for the word embedding.
 //!
 //! Master weights and moments are `f32` on the host whatever device computes the gradients: the embedding's rows are touched
 //! a few thousand at a time, and mixed precision needs master weights anyway.
@@ -109,6 +109,51 @@ impl RAdam {
     }
 }
 
+impl RAdam {
+    /// [`update`](Self::update) of the table's rows `rows` alone (ascending), whose gradients are `gradient`, row after row.
+    /// A row's moments rest while no document of a batch holds its word.
+    pub fn update_rows(
+        &self,
+        table: &mut [f32],
+        (m, v): (&mut [f32], &mut [f32]),
+        width: usize,
+        rows: &[u32],
+        gradient: &[f32],
+        step: Step,
+    ) {
+        let mut parts = Vec::with_capacity(rows.len());
+        let moments = rows_of(m, width, rows).zip(rows_of(v, width, rows));
+        for ((row, gradient), moments) in rows_of(table, width, rows)
+            .zip(gradient.chunks_exact(width))
+            .zip(moments)
+        {
+            parts.push((row, gradient, moments));
+        }
+        let rates = vec![1.0; width];
+        parts
+            .into_par_iter()
+            .with_min_len(256)
+            .for_each(|(row, gradient, moments)| self.update(row, gradient, moments, &rates, step));
+    }
+}
+
+/// A table's rows `rows` (ascending): disjoint parts that threads may change at once.
+pub(super) fn rows_of<'a>(
+    table: &'a mut [f32],
+    width: usize,
+    rows: &'a [u32],
+) -> impl Iterator<Item = &'a mut [f32]> {
+    let (mut rest, mut passed) = (table, 0);
+    rows.iter().map(move |&row| {
+        let from = std::mem::take(&mut rest)
+            .split_at_mut((row as usize - passed) * width)
+            .1;
+        let (own, after) = from.split_at_mut(width);
+        (rest, passed) = (after, row as usize + 1);
+        own
+    })
+}
+
 /// One step's settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
@@ -172,5 +217,33 @@ mod tests {
                 .rectified
                 .is_some_and(|(r, _)| r > 0.0 && r <= 1.0)
         }));
+    }
+
+    #[test]
+    fn rows_move_as_the_dense_update_moves_them_and_the_others_rest() {
+        let radam = RAdam::default();
+        let width = 3;
+        let mut table: Vec<f32> = (0..15).map(|i| i as f32).collect();
+        let before = table.clone();
+        let (mut m, mut v) = (vec![0.1; 15], vec![0.2; 15]);
+        let gradient = [1.0f32, -1.0, 2.0, 0.5, 0.0, -3.0];
+        let step = Step {
+            t: 20,
+            rate: 0.1,
+            scale: 0.5,
+            decay: 0.01,
+        };
+        radam.update_rows(&mut table, (&mut m, &mut v), width, &[1, 4], &gradient, step);
+        for (row, part) in [(1, &gradient[..3]), (4, &gradient[3..])] {
+            let mut w = before[row * 3..row * 3 + 3].to_vec();
+            let (mut m1, mut v1) = (vec![0.1; 3], vec![0.2; 3]);
+            radam.update(&mut w, part, (&mut m1, &mut v1), &[1.0; 3], step);
+            assert_eq!(w, &table[row * 3..row * 3 + 3]);
+            assert_eq!(m1, &m[row * 3..row * 3 + 3]);
+            assert_eq!(v1, &v[row * 3..row * 3 + 3]);
+        }
+        for row in [0, 2, 3] {
+            assert_eq!(before[row * 3..row * 3 + 3], table[row * 3..row * 3 + 3]);
+        }
     }
 }

@@ -11,7 +11,7 @@
 
 use rayon::prelude::*;
 
-use super::radam::Step;
+use super::radam::{Step, rows_of};
 
 const BETA2: f64 = 0.999;
 
@@ -37,17 +37,9 @@ pub(super) fn update_rows(
     }
     let rate = step.rate * (scale / unbiased.sqrt()) as f32;
     let keep = 1.0 - step.rate * step.decay;
-    // Cutting the table at the rows gives disjoint parts that threads may change at once.
-    let mut parts = Vec::with_capacity(rows.len());
-    let (mut table, mut passed) = (table, 0);
-    for (&row, gradient) in rows.iter().zip(gradient.chunks_exact(width)) {
-        let (own, rest) = table
-            .split_at_mut((row as usize - passed) * width)
-            .1
-            .split_at_mut(width);
-        parts.push((own, gradient));
-        (table, passed) = (rest, row as usize + 1);
-    }
+    let parts: Vec<_> = rows_of(table, width, rows)
+        .zip(gradient.chunks_exact(width))
+        .collect();
     parts
         .into_par_iter()
         .with_min_len(256)

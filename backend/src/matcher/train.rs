@@ -13,7 +13,7 @@ use super::data::{TrainData, check_data, produce};
 use super::engine::{Engine, Gradient};
 use super::layout::Layout;
 use super::lists::Lists;
-use super::options::{TrainOptions, alpha, rate_factor};
+use super::options::{TrainOptions, WordDescent, alpha, rate_factor};
 use super::predict::quality;
 use super::radam::{RAdam, Step};
 use super::sampler::generator;
@@ -94,13 +94,15 @@ impl<'a> Run<'a> {
         let mut dense = layout.initial(options.seed);
         start_at_the_base_rate(&layout, &mut dense, data.positives, config.clusters);
         let rows = config.embedding_tensor().map_or(0, |spec| spec.len());
+        let moments = options.words.moments(rows);
         let state = State {
             dense_m: vec![0.0; dense.len()],
             dense_v: vec![0.0; dense.len()],
             dense,
             // Zero: a word says nothing until a document with it has been seen.
             embedding: vec![0.0; rows],
-            embedding_v: 0.0,
+            embedding_m: vec![0.0; moments.0],
+            embedding_v: vec![0.0; moments.1],
             position: Position::default(),
         };
         let mut run = Self {
@@ -138,6 +140,7 @@ impl<'a> Run<'a> {
         Identity {
             config: &self.config,
             layout: &self.layout,
+            words: self.options.words,
             fingerprint: &self.fingerprint,
         }
     }
@@ -345,8 +348,18 @@ impl<'a> Run<'a> {
                 rate: rate * options.embedding_rate,
                 ..settings
             };
-            let (table, mean_square) = (&mut state.embedding, &mut state.embedding_v);
-            update_rows(table, mean_square, e, &words, &gradient.words, settings);
+            let (table, gradient) = (&mut state.embedding, &gradient.words);
+            match options.words {
+                WordDescent::ByRow => {
+                    let moments = (&mut state.embedding_m[..], &mut state.embedding_v[..]);
+                    let radam = &self.radam;
+                    radam.update_rows(table, moments, e, &words, gradient, settings);
+                }
+                WordDescent::ByTable => {
+                    let mean_square = &mut state.embedding_v[0];
+                    update_rows(table, mean_square, e, &words, gradient, settings);
+                }
+            }
         }
         state.position.t = t;
         self.examples += (pairs * self.config.branches()) as u64;

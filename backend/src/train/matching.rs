@@ -318,6 +318,9 @@ fn train_graph(
         clusters.len(),
     );
     let mut options = TrainOptions::new(model);
+    if config.matcher.kind == MatcherKind::Both {
+        options = options.beside_linear();
+    }
     options.epochs = config.matcher.epochs;
     options.seed = config.seed;
     options.device = request.device;

@@ -90,7 +90,7 @@ impl Prepared {
                 positives: &held_positives,
             }),
         };
-        let network = train(data, options, &mut |_| {})?.matcher;
+        let network = train(data, &options.clone().beside_linear(), &mut |_| {})?.matcher;
         let logits = |graphs: &PreparedGraphs| -> Result<Vec<Vec<f32>>, _> {
             (0..graphs.len())
                 .into_par_iter()
