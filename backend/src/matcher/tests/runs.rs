@@ -118,22 +118,25 @@ fn the_thread_count_does_not_show() {
 #[test]
 fn an_interrupted_and_resumed_run_is_bit_for_bit_the_uninterrupted_one() {
     let fixture = Fixture::new(config(), 50);
-    let whole = fixture.train(&fixture.options()).unwrap();
-    let checkpoints = Some(fixture.directory.path().join("checkpoints"));
-    // The flag is looked at after every step: raised beforehand, a sitting is one step, in the middle of an epoch or at its end.
-    for sitting in 0..12 {
-        let stop = std::sync::Arc::new(AtomicBool::new(sitting < 11));
-        let options = TrainOptions {
-            checkpoints: checkpoints.clone(),
-            resume: true,
-            stop,
-            ..fixture.options()
-        };
-        let trained = fixture.train(&options).unwrap();
-        assert_eq!(trained.interrupted, sitting < 11);
-        if !trained.interrupted {
-            assert!(trained.matcher.tensors() == whole.matcher.tensors());
-            assert_eq!(trained.validation_loss, whole.validation_loss);
+    for (name, options) in [
+        ("alone", fixture.options()),
+        ("beside", fixture.options().beside_linear()),
+    ] {
+        let whole = fixture.train(&options).unwrap();
+        // The flag is looked at after every step: raised beforehand, a sitting is one step, in the middle of an epoch or at its end.
+        for sitting in 0..12 {
+            let options = TrainOptions {
+                checkpoints: Some(fixture.directory.path().join(name)),
+                resume: true,
+                stop: std::sync::Arc::new(AtomicBool::new(sitting < 11)),
+                ..options.clone()
+            };
+            let trained = fixture.train(&options).unwrap();
+            assert_eq!(trained.interrupted, sitting < 11);
+            if !trained.interrupted {
+                assert!(trained.matcher.tensors() == whole.matcher.tensors());
+                assert_eq!(trained.validation_loss, whole.validation_loss);
+            }
         }
     }
 }
