@@ -8,11 +8,13 @@ pub(super) trait Arithmetic {
 }
 
 /// Rounds once: one instruction where there is FMA, a slow call where there is none.
+#[cfg(any(target_arch = "x86_64", test))]
 pub(super) struct Fused;
 
 /// Rounds twice: the page, and old machines.
 pub(super) struct Separate;
 
+#[cfg(any(target_arch = "x86_64", test))]
 impl Arithmetic for Fused {
     #[inline(always)]
     fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
