@@ -107,9 +107,7 @@ impl RAdam {
             .zip(rates.par_chunks(PART))
             .for_each(|(((w, g), moments), rates)| self.update(w, g, moments, rates, step));
     }
-}
 
-impl RAdam {
     /// [`update`](Self::update) of the table's rows `rows` alone (ascending), whose gradients are `gradient`, row after row.
     /// A row's moments rest while no document of a batch holds its word.
     pub fn update_rows(

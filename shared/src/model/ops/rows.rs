@@ -300,10 +300,10 @@ vectorised! {
 }
 
 vectorised! {
-    /// sum ← sum + factor · codes: one looked-up row.
+    /// sum ← sum + factor · codes: one looked-up row. Not fused, for nothing is gained: `lsa` and `static` have the same bits everywhere.
     pub fn add_codes<A>(codes: &[i8], factor: f32, sum: &mut [f32]) {
         for (s, &code) in sum.iter_mut().zip(codes) {
-            *s = A::multiply_add(factor, f32::from(code), *s);
+            *s += factor * f32::from(code);
         }
     }
 }
