@@ -201,6 +201,74 @@ fn a_model_on_a_transformer_tags_the_same_from_its_bundle() {
     let home = tempfile::tempdir().unwrap();
     let model = train(home.path(), &fixture("distilbert"));
     same_tags(home.path(), &model, "bert");
+    an_evaluation_does_without_a_cache(home.path(), &model);
+    a_text_asks_for_no_more_than_it_may(home.path(), &model);
+}
+
+fn an_evaluation_does_without_a_cache(home: &Path, model: &Path) {
+    let corpus = garden();
+    let arguments = [
+        "evaluate",
+        "--model",
+        text(model),
+        "--corpus",
+        text(&corpus),
+        "--json",
+    ];
+    let with_cache = run(home, &arguments);
+    std::fs::remove_dir_all(home.join("cache")).unwrap();
+    std::fs::write(home.join("cache"), "no folder").unwrap();
+    let without = gnnxml(home, &arguments);
+    let said = String::from_utf8_lossy(&without.stderr).into_owned();
+    assert!(without.status.success(), "{said}");
+    assert!(said.contains("Every sentence is encoded anew"), "{said}");
+    assert_eq!(String::from_utf8(without.stdout).unwrap(), with_cache);
+}
+
+fn a_text_asks_for_no_more_than_it_may(home: &Path, model: &Path) {
+    let corpus = garden();
+    // What the most expensive text of the corpus fetches, in kilobytes.
+    let most = |limit: &str| {
+        let folder = home.join(format!("bundle-{limit}"));
+        run(
+            home,
+            &[
+                "export",
+                "--model",
+                text(model),
+                "--out",
+                text(&folder),
+                "--fetch",
+                limit,
+            ],
+        );
+        let report = run(
+            home,
+            &[
+                "evaluate",
+                "--model",
+                text(&folder),
+                "--corpus",
+                text(&corpus),
+                "--json",
+            ],
+        );
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        let largest = open(&folder)
+            .manifest()
+            .shards
+            .iter()
+            .map(|shard| shard.part.bytes)
+            .max();
+        (report["shard_bytes_most"].as_u64().unwrap(), largest.unwrap())
+    };
+    let (unlimited, largest) = most("0");
+    let limit = unlimited.saturating_sub(1) / 1000;
+    let (limited, _) = most(&limit.to_string());
+    assert!(
+        limited < unlimited && limited <= largest.max(1000 * limit),
+        "{unlimited} {limited}"
+    );
 }
 
 #[test]

@@ -44,7 +44,9 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         (report, Some(fetched))
     } else {
         let mut model = Model::load(&args.model)?;
-        model.remember_vectors()?;
+        if let Err(error) = model.remember_vectors() {
+            eprintln!("Every sentence is encoded anew: {error}");
+        }
         (evaluate(&model, &source, threads)?, None)
     };
     if args.json {

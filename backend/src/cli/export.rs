@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use gnnxml_shared::bundle::Bits;
 
-use crate::export::{FolderStore, export};
+use crate::export::{ExportOptions, FolderStore, export};
 use crate::train::Model;
 
 /// Publish a trained model as a bundle: a folder of small files that a web page fetches as it needs them.
@@ -24,6 +24,10 @@ pub(super) struct Args {
     /// Bits of a weight in networks and tables; with 4 the weights of rankers are coarser too
     #[arg(long, default_value = "8", value_parser = bits)]
     bits: Bits,
+    /// Kilobytes of rankers that a page fetches for one text at most; only the most probable cluster's are fetched whatever
+    /// their size. 0 for no limit
+    #[arg(long, value_name = "KB", default_value_t = 1000)]
+    fetch: u64,
 }
 
 fn bits(number: &str) -> Result<Bits, String> {
@@ -41,7 +45,11 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
             .file_name()
             .map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned())
     });
-    let manifest = export(&model, &name, args.bits, &FolderStore::create(&args.out)?)
+    let options = ExportOptions {
+        bits: args.bits,
+        text_bytes: (args.fetch > 0).then(|| args.fetch.saturating_mul(1000)),
+    };
+    let manifest = export(&model, &name, options, &FolderStore::create(&args.out)?)
         .with_context(|| format!("exporting {}", args.model.display()))?;
     let shards: u64 = manifest.shards.iter().map(|shard| shard.part.bytes).sum();
     println!(

@@ -84,11 +84,20 @@ fn packed(bytes: &[u8]) -> Option<Vec<u8>> {
     (packed.len() < bytes.len() / 20 * 19).then_some(packed)
 }
 
+/// How a model is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExportOptions {
+    /// Bits of a weight in networks and tables.
+    pub bits: Bits,
+    /// Bytes of rankers that one text may ask a page to fetch.
+    pub text_bytes: Option<u64>,
+}
+
 /// Publishes a model and returns the manifest it wrote.
 pub fn export(
     model: &Model,
     name: &str,
-    bits: Bits,
+    options: ExportOptions,
     store: &dyn BundleStore,
 ) -> Result<Manifest, ExportError> {
     let encoder = match (&model.outside, &model.lsa) {
@@ -109,8 +118,9 @@ pub fn export(
         metrics: model.manifest.metrics.clone(),
         licence_notes: Vec::new(),
         extra,
+        text_bytes: options.text_bytes,
     };
-    let published = publish(&model.tagger, encoder, &model.rankers, bits, facts)?;
+    let published = publish(&model.tagger, encoder, &model.rankers, options.bits, facts)?;
     for (part, bytes) in &published.parts {
         debug_assert_eq!(part.sha256, sha256_hex(bytes));
         if !store.holds(part) {

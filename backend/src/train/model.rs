@@ -13,6 +13,7 @@ use gnnxml_shared::model::matcher::{GraphInput, Matcher, MatcherError};
 use gnnxml_shared::model::names::LabelNames;
 use gnnxml_shared::model::neighbours::Neighbours;
 use gnnxml_shared::model::ranker::ClusterRankers;
+use gnnxml_shared::model::reach::Reach;
 use gnnxml_shared::model::tagger::{
     Candidate, ClusterMatcher, FinishOptions, LsaSentences, Prepared, ReadOptions, Tagger, first_sentences,
 };
@@ -28,7 +29,7 @@ use super::work::hex;
 use super::{MatcherKind, TrainConfig};
 use crate::data::write_atomic;
 use crate::encoder::Encoder;
-use crate::encoder::cache::Remembering;
+use crate::encoder::cache::{CacheError, Remembering};
 use crate::labels::LabelClusters;
 
 /// The version of the directory's layout.
@@ -143,8 +144,8 @@ impl Model {
     }
 
     /// Has a slow encoder look sentences up in the embedding cache before it encodes them: for whoever reads the same corpus
-    /// again. Texts that people send to be tagged leave no trace on the disk.
-    pub fn remember_vectors(&mut self) -> Result<(), ModelError> {
+    /// again. Texts that people send to be tagged leave no trace on the disk. A model whose cache does not open goes on without.
+    pub fn remember_vectors(&mut self) -> Result<(), CacheError> {
         let Some(encoder) = self.outside.take() else {
             return Ok(());
         };
@@ -152,12 +153,13 @@ impl Model {
             self.outside = Some(encoder);
             return Ok(());
         }
-        let cache = crate::encoder::vectors_of(encoder.as_ref()).map_err(|error| ModelError::Encoder {
-            name: encoder.name().to_owned(),
-            reason: error.to_string(),
-        })?;
-        self.outside = Some(Box::new(Remembering::new(encoder, cache)));
-        Ok(())
+        let cache = crate::encoder::vectors_of(encoder.as_ref());
+        let (encoder, opened): (Box<dyn Encoder>, _) = match cache {
+            Ok(cache) => (Box::new(Remembering::new(encoder, cache)), Ok(())),
+            Err(error) => (encoder, Err(error)),
+        };
+        self.outside = Some(encoder);
+        opened
     }
 
     /// Reads a text up to the choice of clusters.
@@ -391,6 +393,7 @@ impl Model {
             labels,
             clusters: cluster_names,
             score,
+            reach: Reach::default(),
         };
         Ok(Self {
             manifest,

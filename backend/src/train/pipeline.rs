@@ -11,6 +11,7 @@ use gnnxml_shared::features::words_of_term;
 use gnnxml_shared::metrics::{Evaluation, EvaluationOptions, LabelFrequencies, Propensity};
 use gnnxml_shared::model::names::LabelNames;
 use gnnxml_shared::model::neighbours::{self, Neighbours, Remembered};
+use gnnxml_shared::model::reach::Reach;
 use gnnxml_shared::model::score::{Score, log_sigmoid, strongest};
 use gnnxml_shared::model::tagger::{LsaSentences, TagLabel, Tagger};
 use rayon::prelude::*;
@@ -429,6 +430,7 @@ fn assemble(
         labels,
         clusters: cluster_names,
         score,
+        reach: Reach::default(),
     };
     Model {
         manifest,

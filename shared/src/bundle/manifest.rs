@@ -112,6 +112,9 @@ pub struct Manifest {
     pub extra: BTreeMap<String, PartRef>,
     /// Ranker parts, fetched for matched clusters only.
     pub shards: Vec<ShardRef>,
+    /// Bytes of shards a text asks for at most, but for its most probable cluster's; unlimited unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text_bytes: Option<u64>,
 }
 
 impl Manifest {
@@ -245,6 +248,7 @@ mod tests {
                 clusters: vec![0, 1],
                 part: PartRef::of("rankers-0", b"xyz"),
             }],
+            text_bytes: Some(3),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::model::matcher::MatcherError;
 use crate::model::names::LabelNames;
 use crate::model::neighbours::Neighbours;
 use crate::model::ranker::ClusterRankers;
+use crate::model::reach::Reach;
 use crate::model::score::Score;
 use crate::model::tagger::{
     ClusterMatcher, FinishOptions, LsaSentences, NETWORKS, Prepared, ReadOptions, Tagger,
@@ -224,6 +225,8 @@ impl Opening {
         let neighbours = (documents.as_ref()).map(|documents| Neighbours::new(documents, tfidf.len()));
         let tables = rankers::read_tables("ranker-codes", part("ranker-codes")?)?;
         let hints = Hints::new(&tfidf, documents.as_deref().unwrap_or_default(), labels.len());
+        let shards = (self.manifest.shards.iter()).map(|shard| (&shard.clusters[..], shard.part.bytes));
+        let reach = Reach::new(clusters, shards, self.manifest.text_bytes);
         let tagger = Tagger {
             tfidf,
             lexicon,
@@ -239,21 +242,12 @@ impl Opening {
             labels,
             clusters: facts.clusters,
             score: facts.score,
-        };
-        let shard_of = {
-            let mut shard_of = vec![None; clusters];
-            for (index, shard) in self.manifest.shards.iter().enumerate() {
-                for &cluster in &shard.clusters {
-                    shard_of[cluster as usize] = Some(index);
-                }
-            }
-            shard_of
+            reach,
         };
         let rankers = vec![None; clusters];
         Ok(Bundle {
             manifest: self.manifest,
             tagger,
-            shard_of,
             rankers,
             hints,
             tables,
@@ -266,7 +260,6 @@ impl Opening {
 pub struct Bundle {
     manifest: Manifest,
     tagger: Tagger,
-    shard_of: Vec<Option<usize>>,
     rankers: Vec<Option<ClusterRankers>>,
     hints: Hints,
     tables: Tables,
@@ -310,7 +303,7 @@ impl Bundle {
         let mut wanted: Vec<usize> = clusters
             .iter()
             .filter(|&&cluster| self.rankers.get(cluster as usize).is_some_and(Option::is_none))
-            .filter_map(|&cluster| self.shard_of[cluster as usize])
+            .filter_map(|&cluster| self.tagger.reach.shard_of(cluster))
             .collect();
         wanted.sort_unstable();
         wanted.dedup();
@@ -319,16 +312,7 @@ impl Bundle {
 
     /// Bytes of the shards that hold rankers of these clusters: what a page fetches for a text that asks for them.
     pub fn shard_bytes(&self, clusters: impl IntoIterator<Item = u32>) -> u64 {
-        let mut shards: Vec<usize> = clusters
-            .into_iter()
-            .filter_map(|cluster| *self.shard_of.get(cluster as usize)?)
-            .collect();
-        shards.sort_unstable();
-        shards.dedup();
-        shards
-            .iter()
-            .map(|&shard| self.manifest.shards[shard].part.bytes)
-            .sum()
+        self.tagger.reach.bytes_of(clusters)
     }
 
     /// Takes the bytes of a shard, if they are the ones the manifest promises.

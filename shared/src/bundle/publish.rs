@@ -23,6 +23,8 @@ pub struct ModelFacts {
     pub licence_notes: Vec<String>,
     /// Parts that tagging does without, by role.
     pub extra: BTreeMap<String, Vec<u8>>,
+    /// [`Manifest::text_bytes`].
+    pub text_bytes: Option<u64>,
 }
 
 /// The files of a bundle, to be written parts first and manifest last.
@@ -140,6 +142,7 @@ pub fn publish(
         core,
         extra,
         shards,
+        text_bytes: facts.text_bytes,
     };
     Ok(Published { manifest, parts })
 }

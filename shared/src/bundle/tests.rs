@@ -16,6 +16,7 @@ use crate::model::encoder::{Lsa, SentenceEncoder, StaticEncoder, VectorTable};
 use crate::model::matcher::{Matcher, MatcherConfig, NamedTensor};
 use crate::model::neighbours::{Neighbours, Remembered};
 use crate::model::ranker::{ClusterRankers, LabelRanker};
+use crate::model::reach::Reach;
 use crate::model::score::Score;
 use crate::model::tagger::{ClusterMatcher, FinishOptions, LsaSentences, ReadOptions, TagLabel, Tagger};
 use crate::text::Language;
@@ -202,6 +203,7 @@ fn model(kind: Kind) -> (Tagger, Voice, Vec<ClusterRankers>) {
             neighbours: 0.4,
             ..Score::default()
         },
+        reach: Reach::default(),
     };
     (tagger, voice, shards)
 }
@@ -250,6 +252,17 @@ fn open(published: &Published) -> Result<Bundle, BundleError> {
         bundle.bring_shard(shard, bytes_of(published, &part))?;
     }
     Ok(bundle)
+}
+
+#[test]
+fn the_manifest_says_how_far_a_text_reaches() {
+    let mut published = published(Kind::Lsa, Bits::Eight);
+    assert_eq!(published.manifest.text_bytes, None);
+    published.manifest.text_bytes = Some(77);
+    let shards = published.manifest.shards.iter();
+    let shards = shards.map(|shard| (&shard.clusters[..], shard.part.bytes));
+    let bundle = open(&published).unwrap();
+    assert_eq!(bundle.tagger().reach, Reach::new(CLUSTERS, shards, Some(77)));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use super::matcher::{GraphInput, Matcher, MatcherError};
 use super::names::{LabelNames, Mentions};
 use super::neighbours::{self, Neighbours};
 use super::ranker::ClusterRankers;
+use super::reach::Reach;
 use super::score::{Score, Signs, log_sigmoid, sigmoid};
 use crate::api::{MatchedCluster, Tag, TagResponse};
 use crate::features::{SparseVector, TfIdf};
@@ -117,6 +118,8 @@ pub struct Tagger {
     /// Names of the clusters.
     pub clusters: Vec<String>,
     pub score: Score,
+    /// How much of a published model a text may ask for.
+    pub reach: Reach,
 }
 
 impl std::fmt::Debug for Tagger {
@@ -274,7 +277,7 @@ impl Tagger {
             Vec::new()
         };
         let cluster_log_odds = self.matcher.log_odds(&reading.words, graph_logits);
-        let needed = self.score.asked(&cluster_log_odds);
+        let needed = self.reach.within(self.score.asked(&cluster_log_odds));
         let votes = (self.neighbours.as_ref()).map_or_else(Vec::new, |all| all.votes(&reading.words));
         let mentions =
             (self.names.as_ref()).map_or_else(Mentions::default, |names| names.mentions(&reading.words));
