@@ -4,14 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::Context;
 use gnnxml_shared::api::TrainEvent;
 
 use super::WrongInput;
 use super::train_display::{Display, Style};
 use crate::data::{CorpusSource, IdFilter, available_threads};
 use crate::matcher::DeviceChoice;
-use crate::train::{TrainConfig, TrainError, TrainRequest, preset, train};
+use crate::train::{ConfigError, TrainConfig, TrainError, TrainRequest, preset, train};
 
 /// Arguments of `gnnxml train`.
 #[derive(Debug, clap::Args)]
@@ -67,11 +66,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let (Some(corpus), Some(out)) = (&args.corpus, &args.out) else {
         return Err(WrongInput("--corpus and --out are both needed".into()).into());
     };
-    let mut config = settings(&args)?;
-    if let Some(name) = &args.encoder {
-        config.encoder.name.clone_from(name);
-    }
-    config.seed = args.seed.unwrap_or(config.seed);
+    let config = settings(&args)?;
     let threads = args.threads.unwrap_or_else(available_threads).max(1);
     // Fails only when a pool exists already, which then has the size someone chose before us.
     let _ = rayon::ThreadPoolBuilder::new()
@@ -127,13 +122,30 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     }
 }
 
+/// The preset, the file's settings over it, the command line's over both.
 fn settings(args: &Args) -> anyhow::Result<TrainConfig> {
-    let parsed = match &args.config {
+    let wrong = |error: ConfigError| WrongInput(error.to_string());
+    let mut config = match &args.config {
         None => TrainConfig::of_preset(&args.preset),
         Some(file) => {
-            let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-            TrainConfig::of_preset_with(&args.preset, &file.display().to_string(), &text)
+            let name = file.display().to_string();
+            let text = std::fs::read_to_string(file)
+                .map_err(|error| WrongInput(format!("--config {name}: {error}")))?;
+            TrainConfig::of_preset_with(&args.preset, &name, &text)
         }
-    };
-    Ok(parsed.map_err(|e| WrongInput(e.to_string()))?)
+    }
+    .map_err(wrong)?;
+    config.seed = args.seed.unwrap_or(config.seed);
+    if let Some(name) = &args.encoder {
+        if !config.needs_vectors() {
+            let reason = format!(
+                "--encoder {name}: these settings read words only; expected --preset balanced or best, or \
+                 `kind = \"both\"` under [matcher] in a --config file"
+            );
+            return Err(WrongInput(reason).into());
+        }
+        config.encoder.name.clone_from(name);
+        config.check("--encoder").map_err(wrong)?;
+    }
+    Ok(config)
 }

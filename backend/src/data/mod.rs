@@ -11,6 +11,7 @@ mod compressed;
 mod delimited;
 mod document;
 mod error;
+mod fingerprint;
 mod format;
 mod jsonl;
 mod lines;

@@ -60,6 +60,13 @@ impl IdFilter {
         self.ids.contains(id)
     }
 
+    /// The ids in their order.
+    pub(super) fn sorted(&self) -> Vec<&str> {
+        let mut ids: Vec<&str> = self.ids.iter().map(String::as_str).collect();
+        ids.sort_unstable();
+        ids
+    }
+
     /// How many documents are wanted.
     pub fn len(&self) -> usize {
         self.ids.len()

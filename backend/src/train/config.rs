@@ -2,11 +2,12 @@
 
 use gnnxml_shared::features::TfIdfOptions;
 use gnnxml_shared::keygraph;
-use gnnxml_shared::model::matcher::Variant;
+use gnnxml_shared::model::matcher::{MatcherError, Variant};
 use gnnxml_shared::text::Language;
 use serde::{Deserialize, Serialize};
 
-use crate::labels::ClusterOptions;
+use super::encode::graph_config;
+use crate::labels::{ClusterOptions, LabelError};
 use crate::ranker::{Loss, RankerConfig};
 
 /// The settings of a run.
@@ -192,10 +193,14 @@ pub enum ConfigError {
     #[error("{file}: {setting} is {found}; expected {expected}")]
     Setting {
         file: String,
-        setting: &'static str,
+        setting: String,
         found: String,
-        expected: &'static str,
+        expected: String,
     },
+    #[error("{file}: [clusters] {error}")]
+    Clusters { file: String, error: LabelError },
+    #[error("{file}: [matcher] {error}")]
+    Network { file: String, error: MatcherError },
 }
 
 /// The text of a preset.
@@ -218,6 +223,29 @@ fn overlay(below: &mut toml::Table, above: toml::Table) {
                 below.insert(key, value);
             }
         }
+    }
+}
+
+/// The first setting that is infinite or not a number, by its path.
+fn not_a_number(settings: &toml::Value) -> Option<(String, f64)> {
+    let below = |name: String, value: &toml::Value| {
+        let (path, found) = not_a_number(value)?;
+        Some((
+            if path.is_empty() {
+                name
+            } else {
+                format!("{name}.{path}")
+            },
+            found,
+        ))
+    };
+    match settings {
+        toml::Value::Float(found) if !found.is_finite() => Some((String::new(), *found)),
+        toml::Value::Array(values) => {
+            (values.iter().enumerate()).find_map(|(at, value)| below(at.to_string(), value))
+        }
+        toml::Value::Table(table) => table.iter().find_map(|(name, value)| below(name.clone(), value)),
+        _ => None,
     }
 }
 
@@ -268,45 +296,79 @@ impl TrainConfig {
         }
     }
 
-    fn check(&self, file: &str) -> Result<(), ConfigError> {
-        let wrong = |setting, found: String, expected| {
+    /// Whether every setting is one a run can work with; `file` is what errors call them.
+    pub fn check(&self, file: &str) -> Result<(), ConfigError> {
+        let wrong = |setting: &str, found: String, expected: &str| {
             Err(ConfigError::Setting {
                 file: file.to_owned(),
-                setting,
+                setting: setting.to_owned(),
                 found,
-                expected,
+                expected: expected.to_owned(),
             })
         };
-        let positive = |value: f64| value > 0.0 && value.is_finite();
-        if !positive(self.ranker.cost) || !positive(self.matcher.cost) {
-            return wrong(
-                "cost",
-                format!("{}, {}", self.ranker.cost, self.matcher.cost),
-                "positive numbers",
-            );
-        }
-        if !positive(self.ranker.tolerance) || !positive(self.matcher.tolerance) {
-            return wrong(
-                "tolerance",
-                self.ranker.tolerance.to_string(),
-                "a positive number",
-            );
-        }
-        if self.ranker.max_iterations == 0 {
-            return wrong("ranker.max_iterations", "0".into(), "at least 1");
-        }
-        if !(0.0..=1.0).contains(&self.lead_share) {
-            return wrong("lead_share", self.lead_share.to_string(), "a share from 0 to 1");
-        }
-        if self.score.clusters == 0 {
-            return wrong("score.clusters", "0".into(), "at least 1");
-        }
-        if !(0.0..0.9).contains(&self.score.hold_out) {
-            return wrong(
+        // A number that is not one fails every range; elsewhere in the file it is looked for below.
+        const POSITIVE: (f64, f64, &str) = (f64::MIN_POSITIVE, f64::MAX, "a positive number");
+        const NOT_NEGATIVE: (f64, f64, &str) = (0.0, f64::MAX, "zero or a positive number");
+        const SHARE: (f64, f64, &str) = (0.0, 1.0, "a share from 0 to 1");
+        const COUNT: (f64, f64, &str) = (1.0, u32::MAX as f64, "at least 1");
+        let (words, ranker, score) = (&self.words, &self.ranker, &self.score);
+        let numbers = [
+            ("lead_share", self.lead_share, SHARE),
+            ("words.max_df", words.max_df.into(), SHARE),
+            ("words.max_features", words.max_features as f64, COUNT),
+            (
+                "encoder.dims",
+                self.encoder.dims as f64,
+                (1.0, 8192.0, "1 to 8192"),
+            ),
+            ("matcher.cost", self.matcher.cost, POSITIVE),
+            ("matcher.tolerance", self.matcher.tolerance, POSITIVE),
+            ("matcher.threshold", self.matcher.threshold.into(), NOT_NEGATIVE),
+            ("ranker.cost", ranker.cost, POSITIVE),
+            ("ranker.tolerance", ranker.tolerance, POSITIVE),
+            ("ranker.max_iterations", ranker.max_iterations as f64, COUNT),
+            ("ranker.threshold", ranker.threshold.into(), NOT_NEGATIVE),
+            ("ranker.tail_weight", ranker.tail_weight, NOT_NEGATIVE),
+            (
+                "ranker.embedding_weight",
+                ranker.embedding_weight.into(),
+                NOT_NEGATIVE,
+            ),
+            ("score.clusters", score.clusters as f64, COUNT),
+            (
                 "score.hold_out",
-                self.score.hold_out.to_string(),
-                "a share from 0 to 0.9",
-            );
+                score.hold_out,
+                (0.0, 0.9, "a share from 0 to 0.9"),
+            ),
+            ("score.tail_emphasis", score.tail_emphasis, NOT_NEGATIVE),
+            ("score.floor_cost", score.floor_cost, NOT_NEGATIVE),
+            (
+                "score.remembered_words",
+                score.remembered_words as f64,
+                (0.0, 1024.0, "0 to 1024"),
+            ),
+        ];
+        for (setting, found, (least, most, expected)) in numbers {
+            if !(least..=most).contains(&found) {
+                return wrong(setting, found.to_string(), expected);
+            }
+        }
+        let settings = toml::Table::try_from(self).expect("settings are plain data");
+        if let Some((setting, found)) = not_a_number(&settings.into()) {
+            return wrong(&setting, found.to_string(), "a finite number");
+        }
+        let of_clusters = |error| ConfigError::Clusters {
+            file: file.to_owned(),
+            error,
+        };
+        self.clusters.check().map_err(of_clusters)?;
+        if self.has_graph() {
+            let of_network = |error| ConfigError::Network {
+                file: file.to_owned(),
+                error,
+            };
+            // Width, words and clusters come from the encoder and the corpus.
+            graph_config(self, 1, 1, 1).validate().map_err(of_network)?;
         }
         if self.label_features == LabelFeatures::Vectors && !self.ranker.embedding {
             return wrong(
@@ -362,5 +424,41 @@ mod tests {
             .replace("hold_out = 0.13", "hold_out = 1.5");
         let message = TrainConfig::parse("mine.toml", &text).unwrap_err().to_string();
         assert!(message.contains("1.5"), "{message}");
+    }
+    #[test]
+    fn a_number_that_is_none_is_refused_wherever_it_stands() {
+        let settings = [
+            ("[words]\nmax_df", "words.max_df"),
+            ("[ranker]\nthreshold", "ranker.threshold"),
+            ("[ranker]\ntail_weight", "ranker.tail_weight"),
+            ("[ranker]\nembedding_weight", "ranker.embedding_weight"),
+            ("[score]\ntail_emphasis", "score.tail_emphasis"),
+            ("[score]\nfloor_cost", "score.floor_cost"),
+            ("[score]\ngamma", "score.gamma"),
+            ("[clusters]\ntau", "clusters.tau"),
+        ];
+        for (line, setting) in settings {
+            for number in ["nan", "inf", "-inf"] {
+                let message =
+                    TrainConfig::of_preset_with("fast", "mine.toml", &format!("{line} = {number}\n"))
+                        .unwrap_err()
+                        .to_string();
+                assert!(
+                    message.contains(setting) && message.contains("mine.toml"),
+                    "{message}"
+                );
+            }
+        }
+        for line in [
+            "[encoder]\ndims = 0",
+            "[words]\nmax_features = 0",
+            "[matcher]\nkind = \"graph\"\nlayers = 0",
+        ] {
+            let text = format!("{line}\n");
+            assert!(
+                TrainConfig::of_preset_with("balanced", "mine.toml", &text).is_err(),
+                "{line}"
+            );
+        }
     }
 }

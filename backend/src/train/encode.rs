@@ -105,8 +105,30 @@ pub(super) fn graph_config(
     }
 }
 
+/// The encoder of a run, if it has one that is opened and not fitted.
+pub(super) fn open_encoder(
+    config: &TrainConfig,
+    device: DeviceChoice,
+) -> Result<Option<Box<dyn Encoder>>, TrainError> {
+    let name = &config.encoder.name;
+    if !config.needs_vectors() || name == "lsa" {
+        return Ok(None);
+    }
+    let options = encoder::Options {
+        device,
+        table_dims: Some(config.encoder.dims),
+        ..encoder::Options::default()
+    };
+    let opened = encoder::open(name, options).map_err(|error| TrainError::NoEncoder {
+        name: name.clone(),
+        error,
+    })?;
+    Ok(Some(opened))
+}
+
 pub(super) fn encode(
     documents: &Documents,
+    encoder: Option<Box<dyn Encoder>>,
     request: &TrainRequest,
     work: &Work,
     progress: &Progress<'_>,
@@ -115,7 +137,7 @@ pub(super) fn encode(
     if !config.needs_vectors() {
         return Ok(Encoded::default());
     }
-    let mut voice = Voice::open(documents, config, request.device)?;
+    let mut voice = Voice::new(documents, encoder, config, progress)?;
     let dims = voice.dims();
     let mut run = Run {
         documents,
@@ -225,30 +247,31 @@ enum Voice {
 }
 
 impl Voice {
-    fn open(documents: &Documents, config: &TrainConfig, device: DeviceChoice) -> Result<Self, TrainError> {
-        let name = &config.encoder.name;
+    fn new(
+        documents: &Documents,
+        encoder: Option<Box<dyn Encoder>>,
+        config: &TrainConfig,
+        progress: &Progress<'_>,
+    ) -> Result<Self, TrainError> {
+        let gathered = &documents.gathered;
         let wrong = |reason: String| TrainError::Encoder {
-            name: name.clone(),
+            name: config.encoder.name.clone(),
             reason,
         };
-        let gathered = &documents.gathered;
-        if name == "lsa" {
+        let Some(encoder) = encoder else {
             let words = &gathered.words[..documents.training];
             let lsa = encoder::lsa::fit(words, gathered.tfidf.len(), config.encoder.dims, config.seed)
                 .map_err(|e| wrong(e.to_string()))?;
             let sentences = LsaSentences::new(Arc::clone(&gathered.tfidf), lsa.clone());
             return Ok(Self::Lsa { sentences, lsa });
-        }
-        let options = encoder::Options {
-            device,
-            table_dims: Some(config.encoder.dims),
-            ..encoder::Options::default()
         };
-        let encoder = encoder::open(name, options).map_err(|e| wrong(e.to_string()))?;
-        let cache = encoder::vectors_of(encoder.as_ref()).map_err(|e| wrong(e.to_string()))?;
+        let cache = encoder::vectors_of(encoder.as_ref()).or_else(|error| {
+            progress.warn(format!("vectors are kept for this run only: {error}"));
+            EmbeddingCache::temporary(&encoder.fingerprint(), encoder.dims())
+        });
         Ok(Self::Outside {
+            cache: Some(cache.map_err(|e| wrong(e.to_string()))?),
             encoder,
-            cache: Some(cache),
         })
     }
 

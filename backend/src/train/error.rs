@@ -24,6 +24,11 @@ pub enum TrainError {
     Matcher(#[from] crate::matcher::MatcherError),
     #[error("graph input: {0}")]
     Graph(#[from] gnnxml_shared::model::matcher::MatcherError),
+    #[error("encoder {name}: {error}")]
+    NoEncoder {
+        name: String,
+        error: crate::encoder::EncoderError,
+    },
     #[error("encoder {name}: {reason}")]
     Encoder { name: String, reason: String },
     #[error(transparent)]
@@ -39,6 +44,10 @@ pub enum TrainError {
 impl TrainError {
     /// Whether the caller's corpus or settings are at fault, rather than the machine or the program.
     pub fn is_the_callers(&self) -> bool {
-        matches!(self, Self::Corpus(_) | Self::Nothing { .. } | Self::Config(_))
+        match self {
+            Self::Corpus(_) | Self::Nothing { .. } | Self::Config(_) | Self::NoEncoder { .. } => true,
+            Self::Model(error) => error.is_the_callers(),
+            _ => false,
+        }
     }
 }

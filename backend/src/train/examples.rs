@@ -73,6 +73,21 @@ impl Examples {
     }
 }
 
+/// As much of a text as [`excerpt`] looks at.
+pub(super) fn beginning(text: &str) -> &str {
+    let mut left = EXCERPT;
+    for word in text.split_whitespace() {
+        let length = word.chars().count() + 1;
+        if length > left {
+            let start = word.as_ptr() as usize - text.as_ptr() as usize;
+            let bytes: usize = word.chars().take(EXCERPT + 1).map(char::len_utf8).sum();
+            return &text[..start + bytes];
+        }
+        left -= length;
+    }
+    text
+}
+
 /// The beginning of a text, cut between words, on one line.
 fn excerpt(text: &str) -> String {
     let mut line = String::new();
@@ -131,5 +146,21 @@ mod tests {
         );
         assert_eq!(excerpt(&"é".repeat(500)).chars().count(), EXCERPT + 1);
         assert_eq!(excerpt("  "), "");
+    }
+
+    #[test]
+    fn a_beginning_is_enough_for_the_excerpt() {
+        let texts = [
+            "tide ".repeat(100),
+            format!("  long {} word", "é".repeat(500)),
+            "é".repeat(500),
+            " short\n text ".into(),
+            String::new(),
+        ];
+        for text in texts {
+            let kept = beginning(&text);
+            assert_eq!(excerpt(kept), excerpt(&text));
+            assert!(kept.len() <= 2 * (EXCERPT + 10), "{}", kept.len());
+        }
     }
 }

@@ -277,7 +277,7 @@ fn goal(score: &Score, contests: &[Contest], frequencies: &LabelFrequencies, emp
     plain / f64::max(documents, 1.0) + emphasis * tail / 3.0
 }
 
-/// Pool adjacent violators, then at most [`KNOTS`] knots spread evenly over the positives.
+/// Pool adjacent violators, then knots spread evenly over positives and negatives, about [`KNOTS`] each.
 pub fn isotonic(scored: &mut [(f32, bool)]) -> Calibration {
     scored.sort_by(|a, b| a.0.total_cmp(&b.0));
     // Each pool: documents, positives, sum of scores.
@@ -291,14 +291,17 @@ pub fn isotonic(scored: &mut [(f32, bool)]) -> Calibration {
             pools.push([below[0] + above[0], below[1] + above[1], below[2] + above[2]]);
         }
     }
-    // Pools of a handful of outcomes are noise: join neighbours until each rests on enough.
-    let enough = (scored.iter().filter(|s| s.1).count() as f64 / KNOTS as f64).max(5.0);
+    // Pools of a handful of outcomes are noise: join neighbours until each rests on enough of either kind. Many negatives are enough:
+    // joined with the pool above for the sake of its one positive they would drag it down with them.
+    let positives = scored.iter().filter(|s| s.1).count() as f64;
+    let enough = |of_kind: f64| (of_kind / KNOTS as f64).max(5.0);
+    let (enough_positives, enough_negatives) = (enough(positives), enough(scored.len() as f64 - positives));
     let (mut scores, mut probabilities) = (Vec::new(), Vec::new());
     let mut open = [0.0; 3];
     for (at, pool) in pools.iter().enumerate() {
         open = [open[0] + pool[0], open[1] + pool[1], open[2] + pool[2]];
-        // The lowest pool may hold no positive at all: joined with the next it would swallow the whole scale.
-        if open[1] >= enough || open[1] == 0.0 || at + 1 == pools.len() {
+        let rests = open[1] >= enough_positives || open[0] - open[1] >= enough_negatives;
+        if rests || open[1] == 0.0 || at + 1 == pools.len() {
             scores.push((open[2] / open[0]) as f32);
             // Laplace's correction: never quite 0, never quite 1.
             probabilities.push(((open[1] + 0.5) / (open[0] + 1.0)) as f32);
@@ -465,5 +468,14 @@ mod tests {
         };
         assert!(scores.is_sorted() && probabilities.is_sorted());
         assert!(probabilities.len() > 5);
+    }
+
+    #[test]
+    fn a_stray_positive_among_the_negatives_does_not_drag_the_sure_ones_down() {
+        let negatives = (0..400).map(|i| (i as f32 / 400.0, i == 60));
+        let mut scored: Vec<(f32, bool)> = negatives.chain((0..20).map(|i| (5.0 + i as f32, true))).collect();
+        let calibration = isotonic(&mut scored);
+        let (sure, unsure) = (calibration.probability(15.0), calibration.probability(0.5));
+        assert!(sure > 0.9 && unsure < 0.02, "{sure} {unsure}");
     }
 }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::codec::{PartError, PartReader, PartWriter};
-use super::examples::{Examples, Shown};
+use super::examples::{Examples, Shown, beginning};
 use super::{Progress, TrainConfig, TrainError};
 use crate::data::{CorpusSource, for_each_document};
 
@@ -92,20 +92,18 @@ pub fn gather(
                 draw: draw(config.seed, &document.id),
                 id: document.id,
                 labels: document.labels,
-                text: if keep { document.text } else { String::new() },
+                // Too large to keep: enough for an example, whichever document was one too many for this thread.
+                text: if keep {
+                    document.text
+                } else {
+                    beginning(&document.text).to_owned()
+                },
             });
             progress.done(seen.fetch_add(1, Ordering::Relaxed) as u64 + 1, None);
         },
     )?;
     progress.check()?;
-    if let Some((first, count)) = reader.repeated() {
-        progress.warn(format!(
-            "{count} documents repeat the id of another and were kept: {first}"
-        ));
-    }
-    for complaint in reader.complaints() {
-        progress.warn(format!("left out: {complaint}"));
-    }
+    progress.tell_left_out(&reader);
 
     let mut states = states.into_iter();
     let mut all = states.next().unwrap_or_else(|| FirstPass {
@@ -156,7 +154,6 @@ pub fn gather(
         draws.push(document.draw);
         kept_words.push(std::mem::take(words));
     }
-    // A corpus too large to keep shows what was kept of it.
     let shown: Vec<Shown<'_>> = (all.documents.iter().filter(|d| !d.labels.is_empty()))
         .zip(&labels)
         .filter(|(document, _)| !document.text.is_empty())

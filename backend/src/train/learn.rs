@@ -17,7 +17,8 @@ use gnnxml_shared::model::ranker::{ClusterRankers, LabelRanker};
 use gnnxml_shared::model::tagger::{Prepared, ReadOptions, TagLabel};
 use rayon::prelude::*;
 
-use super::{Model, ModelError, TrainError};
+use super::place::Place;
+use super::{CorpusFacts, Model, ModelError, TrainError};
 use crate::data::CorpusSource;
 use crate::labels::LabelClusters;
 use crate::ranker::{Costs, Loss, Problem, Rows, SolverOptions, hinge, logistic};
@@ -48,6 +49,10 @@ pub struct LearnRequest {
 pub struct Learned {
     pub documents: usize,
     pub documents_without_labels: usize,
+    /// Bad records that were left out.
+    pub skipped: usize,
+    /// Documents that repeat the id of another and were learned from.
+    pub repeated_ids: usize,
     /// Known labels whose rankers were refitted.
     pub refitted_labels: usize,
     /// New labels with documents, and the cluster each joined.
@@ -104,6 +109,7 @@ struct Fresh {
 
 /// Learns and saves.
 pub fn learn(request: &LearnRequest) -> Result<Learned, LearnError> {
+    Place::at(&request.out)?;
     let mut model = Model::load(&request.model)?;
     let learned = learn_into(
         &mut model,
@@ -135,7 +141,8 @@ fn learn_into(
 
     let mut fresh = Vec::new();
     if let Some(corpus) = corpus {
-        for document in corpus.open().map_err(TrainError::from)? {
+        let mut reader = corpus.open().map_err(TrainError::from)?;
+        for document in &mut reader {
             let document = document.map_err(TrainError::from)?;
             if document.labels.is_empty() {
                 learned.documents_without_labels += 1;
@@ -157,6 +164,8 @@ fn learn_into(
             labels.dedup();
             fresh.push(Fresh { prepared, labels });
         }
+        learned.skipped = reader.skipped();
+        learned.repeated_ids = reader.repeated().map_or(0, |(_, count)| count);
     }
     learned.documents = fresh.len();
     let with_documents = numbers.len();
@@ -234,7 +243,6 @@ fn learn_into(
         (fresh.iter()).map(|one| Remembered::new(&one.prepared.reading.words, &one.labels, words_kept)),
     );
     model.tagger.neighbours = Some(Neighbours::new(&remembered, model.tagger.tfidf.len()));
-    let before = model.manifest.corpus.documents;
     model.manifest.corpus.documents += fresh.len();
     recount(model, &fresh, &new_names);
     model.tagger.names =
@@ -243,7 +251,7 @@ fn learn_into(
     model.manifest.labels = assignment.len();
 
     learned.cluster_recall = 100.0 * cluster_recall(&fresh, &assignment);
-    learned.retrain_due = retrain_due(&learned, before, known);
+    learned.retrain_due = retrain_due(&learned, &model.manifest.corpus, assignment.len());
     Ok(learned)
 }
 
@@ -472,17 +480,19 @@ fn cluster_recall(fresh: &[Fresh], assignment: &[u32]) -> f64 {
     if all == 0 { 1.0 } else { found as f64 / all as f64 }
 }
 
-fn retrain_due(learned: &Learned, documents: usize, labels: usize) -> Option<String> {
-    let new_labels = learned.new_labels.len() + learned.named_labels.len();
-    if learned.documents as f64 > MANY_DOCUMENTS * documents as f64 {
+/// Judged by all that was learned since the full training, in however many steps.
+fn retrain_due(learned: &Learned, corpus: &CorpusFacts, labels: usize) -> Option<String> {
+    let (documents, known) = (corpus.trained_documents, corpus.trained_labels);
+    let new_documents = corpus.documents.saturating_sub(documents);
+    let new_labels = labels.saturating_sub(known);
+    if new_documents as f64 > MANY_DOCUMENTS * documents as f64 {
         return Some(format!(
-            "{} new documents on top of {documents}: words they brought are not in the vocabulary",
-            learned.documents
+            "{new_documents} new documents on top of {documents}: words they brought are not in the vocabulary"
         ));
     }
-    if new_labels as f64 > (MANY_LABELS * labels as f64).max(5.0) {
+    if new_labels as f64 > (MANY_LABELS * known as f64).max(5.0) {
         return Some(format!(
-            "{new_labels} new labels on top of {labels}: the clusters no longer fit them"
+            "{new_labels} new labels on top of {known}: the clusters no longer fit them"
         ));
     }
     if learned.cluster_recall < 100.0 * CLUSTER_RECALL {

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::codec::{PartError, PartReader, PartWriter};
 use super::encode::Encoded;
-use super::parts::{put_matcher, put_rankers, take_matcher, take_rankers};
+use super::parts::{put_cluster_matcher, take_cluster_matcher};
 use super::pipeline::{Documents, TrainRequest};
 use super::work::Work;
 use super::{MatcherKind, MatcherSettings, Progress, TrainConfig, TrainError};
@@ -417,14 +417,7 @@ fn tell_recall(matched: &Matched, truth: &[Vec<u32>], config: &TrainConfig, prog
 
 impl Matched {
     pub(super) fn save(&self, part: &mut PartWriter) {
-        part.f32(self.last.graph_share());
-        part.u32(u32::from(self.last.linear().is_some()) | u32::from(self.last.graph().is_some()) << 1);
-        if let Some(linear) = self.last.linear() {
-            put_rankers(part, std::slice::from_ref(linear));
-        }
-        if let Some(graph) = self.last.graph() {
-            put_matcher(part, graph);
-        }
+        put_cluster_matcher(part, &self.last);
         for predicted in [&self.first_predicted, &self.last_predicted] {
             for clusters in predicted {
                 part.u32s(clusters);
@@ -442,25 +435,7 @@ impl Matched {
         documents: &Documents,
         clusters: usize,
     ) -> Result<Self, PartError> {
-        let share = part.f32()?;
-        let kinds = part.u32()?;
-        let columns = documents.gathered.tfidf.len();
-        let linear = if kinds & 1 == 1 {
-            take_rankers(part, columns, clusters)?.pop()
-        } else {
-            None
-        };
-        let graph = if kinds & 2 == 2 {
-            Some(Box::new(take_matcher(part)?))
-        } else {
-            None
-        };
-        let last = match (linear, graph) {
-            (Some(linear), Some(graph)) => ClusterMatcher::Both { linear, graph, share },
-            (Some(linear), None) => ClusterMatcher::Linear(linear),
-            (None, Some(graph)) => ClusterMatcher::Graph(graph),
-            (None, None) => return Err(part.wrong("kinds of matcher", kinds, "1, 2 or 3")),
-        };
+        let last = take_cluster_matcher(part, documents.gathered.tfidf.len(), clusters)?;
         let mut predicted = || {
             (0..documents.len())
                 .map(|_| part.u32s())

@@ -15,6 +15,7 @@ mod matching;
 mod model;
 mod parts;
 mod pipeline;
+mod place;
 mod progress;
 mod ranking;
 mod work;

@@ -23,8 +23,10 @@ use sha2::{Digest, Sha256};
 use super::codec::{PartError, PartReader, PartWriter};
 use super::examples::Examples;
 use super::parts::{
-    put_lsa, put_matcher, put_neighbours, put_rankers, take_lsa, take_matcher, take_neighbours, take_rankers,
+    put_cluster_matcher, put_lsa, put_neighbours, put_rankers, take_cluster_matcher, take_lsa,
+    take_neighbours, take_rankers,
 };
+use super::place::Place;
 use super::work::hex;
 use super::{MatcherKind, TrainConfig};
 use crate::data::write_atomic;
@@ -33,9 +35,9 @@ use crate::encoder::cache::{CacheError, Remembering};
 use crate::labels::LabelClusters;
 
 /// The version of the directory's layout.
-pub const MODEL_VERSION: u32 = 1;
-const FORMAT: &str = "gnnxml-model";
-const MANIFEST: &str = "manifest.json";
+pub const MODEL_VERSION: u32 = 2;
+pub(super) const FORMAT: &str = "gnnxml-model";
+pub(super) const MANIFEST: &str = "manifest.json";
 const EXAMPLES: &str = "examples.json";
 
 /// What `manifest.json` says.
@@ -44,6 +46,8 @@ pub struct Manifest {
     /// `gnnxml-model`.
     pub format: String,
     pub version: u32,
+    /// SHA-256 of this file with `unsealed` in its place.
+    pub checksum: String,
     /// Version of the program that trained it.
     pub program: String,
     /// Git revision of that program, if it was known when it was built.
@@ -64,8 +68,11 @@ pub struct Manifest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CorpusFacts {
     pub fingerprint: String,
-    /// Documents with at least one label.
+    /// Documents with at least one label, those of `gnnxml learn` among them.
     pub documents: usize,
+    /// Documents and labels of the full training.
+    pub trained_documents: usize,
+    pub trained_labels: usize,
     pub documents_without_labels: usize,
     /// Of these, kept aside while the score was fitted.
     pub held_out: usize,
@@ -87,6 +94,8 @@ pub enum ModelError {
     NotAModel { path: PathBuf, reason: String },
     #[error("{}: a model of version {found}; this program reads version {MODEL_VERSION}: train it again, or use the program that wrote it", path.display())]
     Version { path: PathBuf, found: u32 },
+    #[error("{}: found {found}; expected a free name, an empty folder or a model to replace: choose another", path.display())]
+    Occupied { path: PathBuf, found: &'static str },
     #[error("{}: the part is missing; copy the model again", path.display())]
     Missing { path: PathBuf },
     #[error("{}: damaged: found checksum {found}, the manifest says {expected}; copy the model again", path.display())]
@@ -223,11 +232,8 @@ impl Model {
             let path = path.to_owned();
             move |error| ModelError::Io { path, error }
         };
-        let building = beside(out, ".new");
-        if building.exists() {
-            std::fs::remove_dir_all(&building).map_err(io(&building))?;
-        }
-        std::fs::create_dir_all(&building).map_err(io(&building))?;
+        let place = Place::at(out)?;
+        let building = place.building()?;
         self.manifest.parts.clear();
         for (name, bytes) in self.parts() {
             let path = building.join(&name);
@@ -238,25 +244,9 @@ impl Model {
             };
             self.manifest.parts.insert(name, facts);
         }
-        let manifest = serde_json::to_vec_pretty(&self.manifest).expect("a manifest is plain data");
         let path = building.join(MANIFEST);
-        write_atomic(&path, &manifest).map_err(io(&path))?;
-        // A model that is replaced steps aside first: at every moment one of the two is whole under a known name.
-        let old = beside(out, ".old");
-        if old.exists() {
-            std::fs::remove_dir_all(&old).map_err(io(&old))?;
-        }
-        if out.exists() {
-            std::fs::rename(out, &old).map_err(io(out))?;
-        }
-        std::fs::rename(&building, out).map_err(io(out))?;
-        if let Some(parent) = out.parent().filter(|p| !p.as_os_str().is_empty()) {
-            let _ = std::fs::File::open(parent).and_then(|directory| directory.sync_all());
-        }
-        if old.exists() {
-            std::fs::remove_dir_all(&old).map_err(io(&old))?;
-        }
-        Ok(())
+        write_atomic(&path, self.manifest.sealed().as_bytes()).map_err(io(&path))?;
+        place.take(&building)
     }
 
     fn parts(&self) -> Vec<(String, Vec<u8>)> {
@@ -282,16 +272,7 @@ impl Model {
         put_rankers(&mut part, &self.rankers);
         parts.push(("rankers.bin".to_owned(), part.finish()));
         let mut part = PartWriter::default();
-        part.f32(tagger.matcher.graph_share());
-        part.u32(
-            u32::from(tagger.matcher.linear().is_some()) | u32::from(tagger.matcher.graph().is_some()) << 1,
-        );
-        if let Some(linear) = tagger.matcher.linear() {
-            put_rankers(&mut part, std::slice::from_ref(linear));
-        }
-        if let Some(graph) = tagger.matcher.graph() {
-            put_matcher(&mut part, graph);
-        }
+        put_cluster_matcher(&mut part, &tagger.matcher);
         parts.push(("matcher.bin".to_owned(), part.finish()));
         if let Some(neighbours) = &tagger.neighbours {
             let mut part = PartWriter::default();
@@ -411,6 +392,7 @@ impl Model {
         Manifest {
             format: FORMAT.to_owned(),
             version: MODEL_VERSION,
+            checksum: String::new(),
             program: env!("CARGO_PKG_VERSION").to_owned(),
             revision: option_env!("GNNXML_REVISION").map(str::to_owned),
             corpus,
@@ -422,12 +404,6 @@ impl Model {
             parts: BTreeMap::new(),
         }
     }
-}
-
-fn beside(out: &Path, suffix: &str) -> PathBuf {
-    let mut name = out.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 /// Reads and checks `manifest.json` alone.
@@ -450,7 +426,40 @@ pub fn read_manifest(directory: &Path) -> Result<Manifest, ModelError> {
             found: version,
         });
     }
-    serde_json::from_value(value).map_err(|error| not_a_model(format!("{MANIFEST}: {error}")))
+    let manifest: Manifest =
+        serde_json::from_value(value).map_err(|error| not_a_model(format!("{MANIFEST}: {error}")))?;
+    let found = checksum_of(&text, &manifest.checksum);
+    if found != manifest.checksum {
+        return Err(ModelError::Damaged {
+            path,
+            found,
+            expected: manifest.checksum,
+        });
+    }
+    Ok(manifest)
+}
+
+/// What stands in the place of a manifest's checksum while it is computed.
+const UNSEALED: &str = "unsealed";
+
+impl Manifest {
+    /// The text of `manifest.json`, its checksum computed over all the rest of it.
+    fn sealed(&mut self) -> String {
+        UNSEALED.clone_into(&mut self.checksum);
+        let text = serde_json::to_string_pretty(self).expect("a manifest is plain data");
+        self.checksum = hex(&Sha256::digest(&text));
+        text.replacen(&checksum_line(UNSEALED), &checksum_line(&self.checksum), 1)
+    }
+}
+
+/// The checksum of a manifest that says `checksum`.
+fn checksum_of(text: &str, checksum: &str) -> String {
+    let unsealed = text.replacen(&checksum_line(checksum), &checksum_line(UNSEALED), 1);
+    hex(&Sha256::digest(&unsealed))
+}
+
+fn checksum_line(checksum: &str) -> String {
+    format!("\"checksum\": \"{checksum}\"")
 }
 
 struct Parts<'a> {
@@ -503,28 +512,7 @@ impl Parts<'_> {
 
     fn matcher(&mut self, columns: usize, clusters: usize) -> Result<ClusterMatcher, ModelError> {
         let mut part = self.part("matcher.bin")?;
-        let share = part.f32()?;
-        let kinds = part.u32()?;
-        let linear = if kinds & 1 == 1 {
-            take_rankers(&mut part, columns, clusters)?.pop()
-        } else {
-            None
-        };
-        let graph = if kinds & 2 == 2 {
-            Some(Box::new(take_matcher(&mut part)?))
-        } else {
-            None
-        };
-        let made = match (linear, graph) {
-            (Some(linear), Some(graph)) => ClusterMatcher::Both { linear, graph, share },
-            (Some(linear), None) => ClusterMatcher::Linear(linear),
-            (None, Some(graph)) => ClusterMatcher::Graph(graph),
-            (None, None) => {
-                return Err(part
-                    .wrong("kinds of matcher", kinds, "1 (linear), 2 (graph) or 3 (both)")
-                    .into());
-            }
-        };
+        let made = take_cluster_matcher(&mut part, columns, clusters)?;
         part.finish()?;
         Ok(made)
     }

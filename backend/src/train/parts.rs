@@ -5,6 +5,7 @@ use gnnxml_shared::model::encoder::{Lsa, VectorTable};
 use gnnxml_shared::model::matcher::{Matcher, MatcherConfig, NamedTensor};
 use gnnxml_shared::model::neighbours::{Neighbours, Remembered};
 use gnnxml_shared::model::ranker::{ClusterRankers, LabelRanker};
+use gnnxml_shared::model::tagger::ClusterMatcher;
 
 use super::codec::{PartError, PartReader, PartWriter};
 
@@ -172,8 +173,46 @@ fn take_rising(part: &mut PartReader, bound: usize, what: &'static str) -> Resul
     Ok(numbers)
 }
 
+/// Writes what chooses clusters: a linear classifier, a graph network, or both.
+pub(super) fn put_cluster_matcher(part: &mut PartWriter, matcher: &ClusterMatcher) {
+    part.f32(matcher.graph_share());
+    part.u32(u32::from(matcher.linear().is_some()) | u32::from(matcher.graph().is_some()) << 1);
+    if let Some(linear) = matcher.linear() {
+        put_rankers(part, std::slice::from_ref(linear));
+    }
+    if let Some(graph) = matcher.graph() {
+        put_matcher(part, graph);
+    }
+}
+
+/// Reads what [`put_cluster_matcher`] wrote.
+pub(super) fn take_cluster_matcher(
+    part: &mut PartReader,
+    columns: usize,
+    clusters: usize,
+) -> Result<ClusterMatcher, PartError> {
+    let share = part.f32()?;
+    let kinds = part.u32()?;
+    let linear = if kinds & 1 == 1 {
+        take_rankers(part, columns, clusters)?.pop()
+    } else {
+        None
+    };
+    let graph = if kinds & 2 == 2 {
+        Some(Box::new(take_matcher(part)?))
+    } else {
+        None
+    };
+    match (linear, graph) {
+        (Some(linear), Some(graph)) => Ok(ClusterMatcher::Both { linear, graph, share }),
+        (Some(linear), None) => Ok(ClusterMatcher::Linear(linear)),
+        (None, Some(graph)) => Ok(ClusterMatcher::Graph(graph)),
+        (None, None) => Err(part.wrong("kinds of matcher", kinds, "1 (linear), 2 (graph) or 3 (both)")),
+    }
+}
+
 /// Writes a graph network.
-pub(super) fn put_matcher(part: &mut PartWriter, matcher: &Matcher) {
+fn put_matcher(part: &mut PartWriter, matcher: &Matcher) {
     part.text(&serde_json::to_string(matcher.config()).expect("a configuration is plain data"));
     let tensors = matcher.tensors();
     part.u32(tensors.len() as u32);
@@ -185,7 +224,7 @@ pub(super) fn put_matcher(part: &mut PartWriter, matcher: &Matcher) {
 }
 
 /// Reads what [`put_matcher`] wrote.
-pub(super) fn take_matcher(part: &mut PartReader) -> Result<Matcher, PartError> {
+fn take_matcher(part: &mut PartReader) -> Result<Matcher, PartError> {
     let config = part.text()?;
     let config: MatcherConfig = serde_json::from_str(&config)
         .map_err(|error| part.wrong("matcher configuration", error, "the settings of a graph network"))?;

@@ -17,12 +17,13 @@ use gnnxml_shared::model::tagger::{LsaSentences, TagLabel, Tagger};
 use rayon::prelude::*;
 
 use super::config::LabelFeatures;
-use super::encode::{Encoded, encode};
+use super::encode::{Encoded, encode, open_encoder};
 use super::fit::{self, HeldOut, Outcome as Scored};
 use super::matching::{Matched, match_clusters};
 use super::model::{CorpusFacts, Model};
+use super::place::Place;
 use super::ranking::{Ranked, rank_labels};
-use super::work::{Work, corpus_fingerprint};
+use super::work::Work;
 use super::{Gathered, Progress, TrainConfig, TrainError, gather};
 use crate::data::CorpusSource;
 use crate::labels::{
@@ -80,29 +81,28 @@ impl Documents {
 pub fn train(request: &TrainRequest, emit: &(dyn Fn(TrainEvent) + Sync)) -> Result<Outcome, TrainError> {
     let started = Instant::now();
     let config = &request.config;
-    let fingerprint = corpus_fingerprint(request.corpus.path())?;
-    let mut fingerprints = vec![format!(
-        "{fingerprint} {:?}",
-        request.corpus.options().ids.as_ref().map(|ids| ids.len())
-    )];
+    let place = Place::at(&request.out)?;
+    let fingerprint = request.corpus.fingerprint()?;
+    let mut read = vec![fingerprint.clone()];
     if let Some(valid) = &request.valid {
-        fingerprints.push(corpus_fingerprint(valid.path())?);
+        read.push(valid.fingerprint()?);
     }
-    let keys: Vec<&str> = fingerprints.iter().map(String::as_str).collect();
-    let work = Work::open(&request.out, config, &keys, request.resume)?;
+    let encoder = open_encoder(config, request.device)?;
+    read.extend(encoder.as_ref().map(|encoder| encoder.fingerprint()));
+    let work = Work::open(place.work(), config, &read, request.resume)?;
     let progress = |stage| Progress::new(stage, emit, &request.stop);
 
     let gathered = work.stage(Stage::Read, emit, Gathered::load, Gathered::save, || {
         gather(&request.corpus, config, request.threads, &progress(Stage::Read))
     })?;
-    let documents = with_validation(gathered, request)?;
+    let documents = with_validation(gathered, request, &progress(Stage::Read))?;
     tell_counts(&documents, &progress(Stage::Read));
     let encoded = work.stage(
         Stage::Encode,
         emit,
         |part| Encoded::load(part, &work),
         |encoded, part| encoded.save(part),
-        || encode(&documents, request, &work, &progress(Stage::Encode)),
+        || encode(&documents, encoder, request, &work, &progress(Stage::Encode)),
     )?;
     let clusters = work.stage(
         Stage::Cluster,
@@ -179,6 +179,8 @@ pub fn train(request: &TrainRequest, emit: &(dyn Fn(TrainEvent) + Sync)) -> Resu
     let corpus = CorpusFacts {
         fingerprint,
         documents: documents.training,
+        trained_documents: documents.training,
+        trained_labels: documents.gathered.label_names.len(),
         documents_without_labels: documents.gathered.without_labels,
         held_out: documents.held_out.iter().filter(|&&held| held).count(),
     };
@@ -206,24 +208,38 @@ pub fn train(request: &TrainRequest, emit: &(dyn Fn(TrainEvent) + Sync)) -> Resu
 }
 
 /// Adds the validation corpus behind the training documents, or holds some of them out.
-fn with_validation(mut gathered: Gathered, request: &TrainRequest) -> Result<Documents, TrainError> {
+fn with_validation(
+    mut gathered: Gathered,
+    request: &TrainRequest,
+    progress: &Progress<'_>,
+) -> Result<Documents, TrainError> {
     let training = gathered.labels.len();
     let mut held_out = vec![false; training];
     match &request.valid {
         None => held_out = gathered.held_out(&request.config),
         Some(valid) => {
-            for document in valid.open()? {
+            let (mut unlabelled, mut unknown) = (0, 0);
+            let mut reader = valid.open()?;
+            for document in &mut reader {
                 let document = document?;
                 let mut labels: Vec<u32> = (document.labels.iter())
                     .filter_map(|name| gathered.label_names.binary_search(name).ok())
                     .map(|label| label as u32)
                     .collect();
+                unknown += document.labels.len() - labels.len();
+                unlabelled += usize::from(labels.is_empty());
                 labels.sort_unstable();
                 labels.dedup();
                 gathered.labels.push(labels);
                 gathered.words.push(gathered.tfidf.transform(&document.text));
                 gathered.draws.push(0);
                 held_out.push(true);
+            }
+            progress.tell_left_out(&reader);
+            if unlabelled + unknown > 0 {
+                progress.warn(format!(
+                    "validation: {unknown} labels that training does not know were passed over, {unlabelled} documents have no other"
+                ));
             }
         }
     }
@@ -236,7 +252,9 @@ fn with_validation(mut gathered: Gathered, request: &TrainRequest) -> Result<Doc
 
 fn tell_counts(documents: &Documents, progress: &Progress<'_>) {
     let gathered = &documents.gathered;
-    let held = documents.held_out.iter().filter(|&&held| held).count();
+    let held = (documents.held_out.iter().zip(&gathered.labels))
+        .filter(|(held, labels)| **held && !labels.is_empty())
+        .count();
     progress.info(format!(
         "{} documents, {} labels, {} terms; the score is fitted on {held} documents",
         documents.training,
@@ -248,6 +266,12 @@ fn tell_counts(documents: &Documents, progress: &Progress<'_>) {
             "{} documents without a label were left out",
             gathered.without_labels
         ));
+    }
+    if gathered.tfidf.is_empty() {
+        progress.warn(
+            "no word stands in enough documents (`[words] min_df`, `max_features`): tags will not depend on the text"
+                .to_owned(),
+        );
     }
 }
 
@@ -314,7 +338,10 @@ fn calibrate(
     let gathered = &documents.gathered;
     let names = (config.score.names)
         .then(|| LabelNames::new(gathered.label_names.iter().map(String::as_str), &gathered.tfidf));
+    // Who labelled nothing did not say that everything is wrong.
+    let labelled = |document: u32| !gathered.labels[document as usize].is_empty();
     let held: Vec<HeldOut> = (matched.held_log_odds.par_iter())
+        .filter(|(document, _)| labelled(*document))
         .map(|(document, log_odds)| {
             let document = *document as usize;
             let truth = &documents.gathered.labels[document];

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use gnnxml_shared::api::{LogLevel, Stage, TrainEvent};
 
 use super::TrainError;
+use crate::data::CorpusReader;
 
 /// Progress lines at most this often.
 const EVERY: Duration = Duration::from_millis(200);
@@ -79,6 +80,18 @@ impl<'a> Progress<'a> {
     /// Passes another room's event on.
     pub fn emit(&self, event: TrainEvent) {
         (self.emit)(event);
+    }
+
+    /// Says which records of a corpus that was read to its end were left out or repeat an id.
+    pub fn tell_left_out(&self, reader: &CorpusReader) {
+        if let Some((first, count)) = reader.repeated() {
+            self.warn(format!(
+                "{count} documents repeat the id of another and were kept: {first}"
+            ));
+        }
+        for complaint in reader.complaints() {
+            self.warn(format!("left out: {complaint}"));
+        }
     }
 
     pub fn info(&self, message: String) {

@@ -131,6 +131,16 @@ fn a_flipped_byte_in_any_part_is_refused_by_name() {
         assert!(message.contains(name) && message.contains("damaged"), "{message}");
         std::fs::write(&path, &whole).unwrap();
     }
+    let path = out.join("manifest.json");
+    let whole = std::fs::read(&path).unwrap();
+    for at in (0..whole.len()).step_by(7) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1;
+        std::fs::write(&path, &damaged).unwrap();
+        assert!(Model::load(&out).is_err(), "byte {at} of the manifest");
+    }
+    std::fs::write(&path, &whole).unwrap();
+    Model::load(&out).unwrap();
     std::fs::remove_file(out.join("rankers.bin")).unwrap();
     assert!(Model::load(&out).unwrap_err().to_string().contains("rankers.bin"));
 }
@@ -141,7 +151,7 @@ fn a_model_of_another_version_is_refused() {
     trained(directory.path());
     let path = directory.path().join("model/manifest.json");
     let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replace("\"version\": 1", "\"version\": 7")).unwrap();
+    std::fs::write(&path, text.replace("\"version\": 2", "\"version\": 7")).unwrap();
     let message = Model::load(&directory.path().join("model"))
         .unwrap_err()
         .to_string();
@@ -340,4 +350,96 @@ fn learning_is_refused_by_a_model_that_remembers_nothing() {
         error.is_the_callers() && error.to_string().contains("remembered_words"),
         "{error}"
     );
+}
+
+#[test]
+fn learning_in_small_steps_comes_to_a_full_training_as_learning_at_once_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let model = trained(directory.path());
+    let texts: Vec<_> = crate::data::open(garden()).unwrap().map(Result::unwrap).collect();
+    let path = directory.path().join("model");
+    let mut due = Vec::new();
+    for step in texts.chunks(model.manifest.corpus.documents / 10).take(4) {
+        let new: Vec<(&str, Vec<&str>)> = (step.iter())
+            .map(|d| (d.text.as_str(), d.labels.iter().map(String::as_str).collect()))
+            .collect();
+        let new: Vec<(&str, &[&str])> = new.iter().map(|(text, labels)| (*text, &labels[..])).collect();
+        let learned = learn(&LearnRequest {
+            model: path.clone(),
+            corpus: Some(corpus_of(directory.path(), &new)),
+            names: Vec::new(),
+            out: path.clone(),
+        })
+        .unwrap();
+        due.push(
+            learned
+                .retrain_due
+                .is_some_and(|why| why.contains("new documents")),
+        );
+    }
+    assert_eq!(due, [false, false, true, true]);
+}
+
+#[test]
+fn validation_documents_without_a_label_do_not_move_the_score() {
+    let directory = tempfile::tempdir().unwrap();
+    let labelled: Vec<_> = (crate::data::open(garden()).unwrap().take(50))
+        .map(Result::unwrap)
+        .collect();
+    let fitted = |bare: usize| {
+        let path = directory.path().join(format!("valid-{bare}.jsonl"));
+        let bare = (labelled.iter().cycle().take(bare)).map(|d| (d, Vec::new()));
+        let lines: String = (labelled.iter().map(|d| (d, d.labels.clone())))
+            .chain(bare)
+            .enumerate()
+            .map(|(nth, (d, labels))| {
+                format!(
+                    "{}\n",
+                    serde_json::json!({"id": nth.to_string(), "text": d.text, "labels": labels})
+                )
+            })
+            .collect();
+        std::fs::write(&path, lines).unwrap();
+        let out = directory.path().join("fitted");
+        let mut request = request(&out);
+        request.valid = Some(CorpusSource::detect(&path).unwrap());
+        train(&request, &|_| {}).unwrap();
+        Model::load(&out).unwrap().tagger.score
+    };
+    assert_eq!(fitted(0), fitted(120));
+}
+
+#[test]
+fn a_run_does_not_go_on_with_the_stages_of_other_documents() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("model");
+    let ids: Vec<String> = (crate::data::open(garden()).unwrap())
+        .map(|d| d.unwrap().id)
+        .collect();
+    let of = |ids: &[String]| TrainRequest {
+        corpus: CorpusSource::detect(garden())
+            .unwrap()
+            .only(ids.iter().cloned().collect()),
+        resume: true,
+        ..request(&out)
+    };
+    let (some, others) = ids.split_at(ids.len() / 2);
+    let first = of(some);
+    let stop = Arc::clone(&first.stop);
+    let stopped = train(&first, &|event| {
+        if matches!(
+            event,
+            TrainEvent::StageDone {
+                stage: Stage::Match,
+                ..
+            }
+        ) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    assert!(matches!(stopped, Err(TrainError::Interrupted)));
+    train(&of(&others[..some.len()]), &|event| {
+        assert!(!matches!(event, TrainEvent::StageReused { .. }), "{event:?}");
+    })
+    .unwrap();
 }

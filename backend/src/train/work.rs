@@ -1,9 +1,8 @@
 //! Where a run keeps the results of its stages until it is done: `OUT.work/KEY/`.
 //!
-//! KEY is a hash of the settings and the corpus, so a resumed run can only ever find its own.
+//! KEY is a hash of the program's version, the settings and what is read, so a resumed run can only ever find its own.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use gnnxml_shared::api::{LogLevel, Stage, TrainEvent};
@@ -23,21 +22,19 @@ pub(super) struct Work {
 impl Work {
     /// Opens (or, without `resume`, empties) the directory of the run with these settings and corpora.
     pub(super) fn open(
-        out: &Path,
+        root: PathBuf,
         config: &TrainConfig,
-        fingerprints: &[&str],
+        fingerprints: &[String],
         resume: bool,
     ) -> Result<Self, TrainError> {
         let mut hash = Sha256::new();
+        hash.update(env!("CARGO_PKG_VERSION"));
         hash.update(serde_json::to_vec(config).expect("settings are plain data"));
         for fingerprint in fingerprints {
             hash.update(b"\n");
             hash.update(fingerprint.as_bytes());
         }
         let key = hex(&hash.finalize()[..8]);
-        let mut root = out.as_os_str().to_owned();
-        root.push(".work");
-        let root = PathBuf::from(root);
         let directory = root.join(key);
         let io = |error| TrainError::Io {
             path: directory.clone(),
@@ -110,44 +107,6 @@ impl Work {
         let _ = std::fs::remove_dir_all(&self.directory);
         let _ = std::fs::remove_dir(&self.root);
     }
-}
-
-/// What a corpus holds, as a hash: of a file's bytes, or of a folder's names, sizes and times.
-pub(super) fn corpus_fingerprint(path: &Path) -> Result<String, TrainError> {
-    let io = |error| TrainError::Io {
-        path: path.to_owned(),
-        error,
-    };
-    let mut hash = Sha256::new();
-    if path.is_dir() {
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(path).map_err(io)? {
-            let entry = entry.map_err(io)?;
-            let facts = entry.metadata().map_err(io)?;
-            let modified = facts
-                .modified()
-                .ok()
-                .and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
-            names.push(format!(
-                "{} {} {:?}",
-                entry.file_name().display(),
-                facts.len(),
-                modified
-            ));
-        }
-        names.sort_unstable();
-        hash.update(names.join("\n"));
-    } else {
-        let mut file = std::fs::File::open(path).map_err(io)?;
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            match file.read(&mut buffer).map_err(io)? {
-                0 => break,
-                read => hash.update(&buffer[..read]),
-            }
-        }
-    }
-    Ok(hex(&hash.finalize()))
 }
 
 /// Lower-case hexadecimal.
