@@ -80,9 +80,10 @@ fn cpu_and_gpu_give_the_same_tags_from_trained_and_from_published_weights() -> R
 
     let (trained, _) = model.predict("cpu")?;
     let published = tag_all(&model, &bundle, &Engine::cpu())?;
-    let found = compare(&published.tags, &trained);
-    println!("eight bits against single precision, both on the CPU: {found:?}");
-    assert!(found.largest <= 5.0 * SCORE, "{found:?}");
+    assert_same(
+        compare(&published.tags, &trained),
+        "eight bits against single precision, both on the CPU, tags",
+    );
 
     let Some(engine) = gpu_engine(&bundle)? else {
         return Ok(());

@@ -5,6 +5,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use gnnxml_backend::server::TaggingEngine;
+use gnnxml_kernels::{Preference, Processor};
 use gnnxml_shared::bundle::{Bundle, Opening};
 use gnnxml_shared::model::score::strongest;
 use gnnxml_shared::model::tagger::{FinishOptions, ReadOptions};
@@ -110,12 +112,64 @@ fn unpacked_parts_are_the_parts(folder: &Path) {
     assert!(packed_parts > 0);
 }
 
+/// The server's answers from a bundle, whatever runs its graph network.
+fn same_tags_on_every_engine(folder: &Path) {
+    let cpu = TaggingEngine::load(folder).unwrap();
+    assert_eq!(cpu.network().processor(), Processor::Cpu);
+    for preference in [Preference::Cpu, Preference::Auto, Preference::Gpu] {
+        let engine = TaggingEngine::load_on(folder, preference).unwrap();
+        println!("{preference:?}: {:?}", engine.network().processor());
+        let demanded = std::env::var("GNNXML_REQUIRE_GPU").as_deref() == Ok("1");
+        if preference == Preference::Gpu && demanded {
+            assert_eq!(engine.network().processor(), Processor::Gpu);
+        }
+        let check = || {
+            let text = "Roses need sun. The soil of the garden was dry, so the gardener watered the roses.";
+            let [found, expected] = [&engine, &cpu].map(|engine| engine.tag(text, 5, false).unwrap());
+            assert_eq!(found.tags.len(), expected.tags.len());
+            for (found, expected) in found.tags.iter().zip(&expected.tags) {
+                assert!(
+                    (found.score - expected.score).abs() < 5e-3,
+                    "{preference:?}: {found:?} {expected:?}"
+                );
+            }
+        };
+        check();
+        // A GPU that is pulled out costs no answer.
+        engine.network().lose_gpu();
+        check();
+        check();
+        assert!(!demanded || engine.network().processor() == Processor::Cpu);
+    }
+}
+
 /// Exports a model and holds the bundle's tags against `gnnxml predict`'s.
 fn same_tags(home: &Path, model: &Path, encoder: &str) {
     let folder = home.join("bundle");
-    run(home, &["export", "--model", text(model), "--out", text(&folder)]);
+    let note = "The texts are the garden's own.";
+    run(
+        home,
+        &[
+            "export",
+            "--model",
+            text(model),
+            "--out",
+            text(&folder),
+            "--licence-note",
+            note,
+        ],
+    );
     unpacked_parts_are_the_parts(&folder);
+    same_tags_on_every_engine(&folder);
     let bundle = open(&folder);
+    let [weights, own] = &bundle.manifest().licence_notes[..] else {
+        panic!("{:?}", bundle.manifest().licence_notes)
+    };
+    assert!(
+        weights.starts_with("The sentence encoder's weights come from "),
+        "{weights}"
+    );
+    assert!(!weights.contains(text(home)) && own == note, "{weights} {own}");
     assert_eq!(bundle.manifest().encoder, encoder);
     assert!(bundle.tagger().needs_vectors());
     let corpus = garden();

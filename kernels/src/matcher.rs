@@ -119,11 +119,6 @@ impl GpuMatcher {
         })
     }
 
-    /// The GPU it lies on.
-    pub fn gpu(&self) -> &Arc<Gpu> {
-        &self.gpu
-    }
-
     /// z of every cluster and the `top` most probable ones: one upload, one submission, one read-back.
     pub async fn forward(&self, graph: &GraphInput<'_>, top: usize) -> Result<Matched, GpuError> {
         graph.check(&self.config)?;

@@ -28,6 +28,10 @@ pub(super) struct Args {
     /// their size. 0 for no limit
     #[arg(long, value_name = "KB", default_value_t = 1000)]
     fetch: u64,
+    /// What must be said about the data and weights behind the model, for the manifest; may be repeated. Whose weights its
+    /// sentence encoder has is said without
+    #[arg(long = "licence-note", value_name = "TEXT")]
+    licence_notes: Vec<String>,
 }
 
 fn bits(number: &str) -> Result<Bits, String> {
@@ -48,6 +52,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let options = ExportOptions {
         bits: args.bits,
         text_bytes: (args.fetch > 0).then(|| args.fetch.saturating_mul(1000)),
+        licence_notes: args.licence_notes,
     };
     let manifest = export(&model, &name, options, &FolderStore::create(&args.out)?)
         .with_context(|| format!("exporting {}", args.model.display()))?;

@@ -18,6 +18,7 @@ mod clusters;
 mod corpus;
 mod dot_plot;
 mod encoder;
+mod engine;
 mod evaluate;
 mod export;
 mod keygraph;

@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use gnnxml_kernels::{Gpu, Preference};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use super::engine::EngineName;
 use crate::runs::QueueSettings;
 use crate::server::{self, ApiKey, AppState, ConfigError, ConfigFile, LogFormat, ServerConfig};
 
@@ -31,6 +33,9 @@ pub(super) struct Args {
     /// Training runs at once [env: GNNXML_PARALLEL_RUNS] [default: 1]
     #[arg(long, value_name = "N")]
     parallel_runs: Option<usize>,
+    /// What runs graph networks: the CPU, a GPU, or whichever a short probe finds quicker [env: GNNXML_ENGINE] [default: cpu]
+    #[arg(long, value_enum)]
+    engine: Option<EngineName>,
     /// How log lines look [env: GNNXML_LOG_FORMAT]; which lines is chosen by RUST_LOG
     #[arg(long, value_enum)]
     log: Option<LogFormat>,
@@ -52,6 +57,10 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     config
         .check()
         .map_err(|error| super::WrongInput(error.to_string()))?;
+    if config.engine == Preference::Gpu {
+        pollster::block_on(Gpu::open())
+            .map_err(|error| super::WrongInput(format!("--engine gpu: {error}")))?;
+    }
     start_log(log);
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -158,6 +167,13 @@ fn settings(args: Args) -> Result<(ServerConfig, LogFormat), ConfigError> {
         .or(parallel)
         .or(file.parallel_runs)
         .unwrap_or(1);
+    let engine = match args.engine {
+        Some(name) => Some(name),
+        None => parsed_variable::<EngineName>("GNNXML_ENGINE", "auto, cpu or gpu")?,
+    };
+    if let Some(engine) = engine.map(EngineName::preference).or(file.engine) {
+        config.engine = engine;
+    }
     config.limits = file.limits;
     let key_file = args.api_key_file.or(file.api_key_file);
     config.api_key = match (key_file, variable("GNNXML_API_KEY")) {

@@ -15,6 +15,7 @@ use gnnxml_shared::bundle::{
 };
 
 use crate::data::write_atomic;
+use crate::encoder::place_of;
 use crate::train::Model;
 
 /// The extra part that holds the label clusters, their map and the label graph.
@@ -85,12 +86,43 @@ fn packed(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// How a model is published.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportOptions {
     /// Bits of a weight in networks and tables.
     pub bits: Bits,
     /// Bytes of rankers that one text may ask a page to fetch.
     pub text_bytes: Option<u64>,
+    /// What else must be said about the data and weights behind the model.
+    pub licence_notes: Vec<String>,
+}
+
+/// Whose weights a bundle carries that were not trained here.
+///
+/// `spec` is the encoder's name in the configuration; of a directory only the last part is told, the rest is its owner's.
+fn encoder_note(spec: &str) -> String {
+    let directory = match Path::new(spec) {
+        given if given.is_dir() => given.to_owned(),
+        _ => place_of(spec),
+    };
+    let name = match Path::new(spec).file_name() {
+        Some(last) if Path::new(spec).is_dir() => last.to_string_lossy(),
+        _ => spec.into(),
+    };
+    let card = std::fs::read_to_string(directory.join("README.md")).unwrap_or_default();
+    match card_licence(&card) {
+        Some(licence) => format!("The sentence encoder's weights come from {name}, licensed as {licence}."),
+        None => format!("The sentence encoder's weights come from {name}, whose licence holds for them."),
+    }
+}
+
+/// The licence that a model card names at its head, between two lines of dashes.
+fn card_licence(card: &str) -> Option<&str> {
+    let mut lines = card.lines();
+    lines.next().filter(|line| line.trim_end() == "---")?;
+    let mut head = lines.take_while(|line| line.trim_end() != "---");
+    let licence = head.find_map(|line| line.strip_prefix("license:"))?;
+    let licence = licence.trim().trim_matches(['"', '\'']);
+    (!licence.is_empty()).then_some(licence)
 }
 
 /// Publishes a model and returns the manifest it wrote.
@@ -112,11 +144,15 @@ pub fn export(
         let examples = serde_json::to_vec(&model.examples).expect("examples are plain data");
         extra.insert(EXAMPLES.to_owned(), examples);
     }
+    let weights = model
+        .outside
+        .is_some()
+        .then(|| encoder_note(&model.manifest.config.encoder.name));
     let facts = ModelFacts {
         name: name.to_owned(),
         documents: model.manifest.corpus.documents as u64,
         metrics: model.manifest.metrics.clone(),
-        licence_notes: Vec::new(),
+        licence_notes: weights.into_iter().chain(options.licence_notes).collect(),
         extra,
         text_bytes: options.text_bytes,
     };
@@ -133,4 +169,46 @@ pub fn export(
     let manifest = serde_json::to_vec_pretty(&published.manifest).expect("a manifest is plain data");
     store.put("manifest.json", &manifest)?;
     Ok(published.manifest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_names_the_encoder_and_the_licence_its_card_states() {
+        let folder = tempfile::tempdir().unwrap();
+        let encoder = folder.path().join("small-bert");
+        std::fs::create_dir(&encoder).unwrap();
+        let spec = encoder.to_str().unwrap();
+        let note = encoder_note(spec);
+        assert_eq!(
+            note,
+            "The sentence encoder's weights come from small-bert, whose licence holds for them."
+        );
+        std::fs::write(
+            encoder.join("README.md"),
+            "---\nlanguage: en\nlicense: apache-2.0\n---\n# Small\n",
+        )
+        .unwrap();
+        let note = encoder_note(spec);
+        assert_eq!(
+            note,
+            "The sentence encoder's weights come from small-bert, licensed as apache-2.0."
+        );
+        assert!(encoder_note("someone/some-model").contains("come from someone/some-model,"));
+    }
+
+    #[test]
+    fn only_the_head_of_a_card_names_a_licence() {
+        assert_eq!(card_licence("---\nlicense: \"mit\"\n---\n"), Some("mit"));
+        for card in [
+            "",
+            "license: mit",
+            "---\nlicense:\n---\n",
+            "---\ntags: x\n---\nlicense: mit\n",
+        ] {
+            assert_eq!(card_licence(card), None, "{card:?}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use gnnxml_kernels::Preference;
 use gnnxml_shared::api::Limits;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
@@ -71,6 +72,7 @@ pub struct ConfigFile {
     pub web: Option<PathBuf>,
     pub api_key_file: Option<PathBuf>,
     pub parallel_runs: Option<usize>,
+    pub engine: Option<Preference>,
     pub log: Option<LogFormat>,
     pub limits: Limits,
 }
@@ -108,6 +110,8 @@ pub struct ServerConfig {
     pub web: Option<PathBuf>,
     pub api_key: Option<ApiKey>,
     pub parallel_runs: usize,
+    /// What runs the graph networks of models.
+    pub engine: Preference,
     pub limits: Limits,
 }
 
@@ -121,6 +125,7 @@ impl ServerConfig {
             web: None,
             api_key: None,
             parallel_runs: 1,
+            engine: Preference::Cpu,
             limits: Limits::default(),
         }
     }
@@ -219,7 +224,8 @@ mod tests {
     #[test]
     fn an_unknown_key_in_the_file_is_an_error() {
         assert!(toml::from_str::<ConfigFile>("adr = '127.0.0.1:80'").is_err());
-        let file: ConfigFile = toml::from_str("[limits]\ntop = 5").unwrap();
+        let file: ConfigFile = toml::from_str("engine = 'gpu'\n[limits]\ntop = 5").unwrap();
+        assert_eq!(file.engine, Some(Preference::Gpu));
         assert_eq!(
             (file.limits.top, file.limits.batch_documents),
             (5, Limits::default().batch_documents)

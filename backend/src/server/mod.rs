@@ -35,7 +35,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 pub use config::{ApiKey, ConfigError, ConfigFile, LogFormat, ServerConfig};
-pub use engine::{EngineError, TaggingEngine};
+pub use engine::{EngineError, TaggingEngine, open_network};
 pub use failure::Failure;
 pub use openapi::openapi_json;
 pub use page::Page;
@@ -105,11 +105,11 @@ impl AppState {
         let state = Self {
             inner: Arc::new(Inner {
                 admission: Admission::new(cores, config.limits.waiting_requests as usize),
+                registry: ModelRegistry::new(config.engine),
                 config,
                 data,
                 store,
                 queue,
-                registry: ModelRegistry::default(),
                 activating: tokio::sync::Mutex::default(),
                 publishing: tokio::sync::Mutex::default(),
                 counters: Counters::default(),

@@ -5,6 +5,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use gnnxml_kernels::Preference;
+
 use super::engine::{EngineError, TaggingEngine};
 
 /// How many models stay in memory.
@@ -18,8 +20,10 @@ pub(super) struct LoadedModel {
 }
 
 /// See the module's description.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ModelRegistry {
+    /// What runs the models' graph networks.
+    preference: Preference,
     active: RwLock<Option<Arc<LoadedModel>>>,
     /// Most recently used last.
     warm: Mutex<Vec<Arc<LoadedModel>>>,
@@ -28,6 +32,16 @@ pub(super) struct ModelRegistry {
 }
 
 impl ModelRegistry {
+    /// A registry without models.
+    pub(super) fn new(preference: Preference) -> Self {
+        Self {
+            preference,
+            active: RwLock::default(),
+            warm: Mutex::default(),
+            loading: Mutex::default(),
+        }
+    }
+
     /// The model that tags.
     pub(super) fn active(&self) -> Option<Arc<LoadedModel>> {
         self.active.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -49,8 +63,10 @@ impl ModelRegistry {
         }
         let model = Arc::new(LoadedModel {
             id: id.to_owned(),
-            engine: TaggingEngine::load(bundle)?,
+            engine: TaggingEngine::load_on(bundle, self.preference)?,
         });
+        let processor = model.engine.network().processor();
+        tracing::info!(model = id, ?processor, "a model is in memory");
         let active = self.active();
         let mut warm = self.warm.lock().unwrap_or_else(PoisonError::into_inner);
         if warm.len() >= WARM {

@@ -14,6 +14,7 @@ use gnnxml_shared::model::names::LabelNames;
 use gnnxml_shared::model::neighbours::Neighbours;
 use gnnxml_shared::model::ranker::ClusterRankers;
 use gnnxml_shared::model::reach::Reach;
+use gnnxml_shared::model::score::Score;
 use gnnxml_shared::model::tagger::{
     Candidate, ClusterMatcher, FinishOptions, LsaSentences, Prepared, ReadOptions, Tagger, first_sentences,
 };
@@ -300,7 +301,11 @@ impl Model {
         let tfidf = Arc::new(parts.json("words.json")?);
         let lexicon = parts.json("lexicon.json")?;
         let labels: Vec<_> = parts.json("labels.json")?;
-        let score = parts.json("score.json")?;
+        let score: Score = parts.json("score.json")?;
+        score.validate().map_err(|fault| ModelError::Content {
+            path: directory.join("score.json"),
+            reason: fault.to_string(),
+        })?;
         let examples = if manifest.parts.contains_key(EXAMPLES) {
             parts.json(EXAMPLES)?
         } else {

@@ -2,7 +2,7 @@
 //! eight bits.
 
 use super::BundleError;
-use super::matrix::{Bits, read_codes, read_table, write_codes, write_table};
+use super::matrix::{Bits, WIDEST, read_codes, read_table, write_codes, write_table};
 use super::wire::{Reader, Writer};
 use crate::model::encoder::bert::{Bert, BertEncoder, BertShape, Layer, Norm, Words};
 use crate::model::encoder::{Lsa, StaticEncoder};
@@ -15,10 +15,10 @@ const TRANSFORMER: [u8; 4] = *b"BERT";
 
 /// Most tokens of a vocabulary: each costs many times its bytes once it can be looked up.
 const MOST_TOKENS: usize = 1 << 21;
-/// What a transformer's shape may claim at most; far above any that a page can run.
-const WIDEST: usize = 8192;
+/// What a transformer's shape may claim at most, besides [`WIDEST`]; far above any that a page can run.
 const MOST_LAYERS: usize = 1024;
-const MOST_POSITIONS: usize = 1 << 20;
+/// Attention has a number for every two tokens of a window.
+const MOST_POSITIONS: usize = 8192;
 
 /// A sentence encoder that a page can run.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ impl PageEncoder<'_> {
     }
 }
 
-/// Why an encoder cannot be laid out as parts.
+/// Why a model cannot be laid out as parts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
     #[error("the encoder's weights are in single precision; a bundle holds them in eight bits")]
@@ -51,6 +51,15 @@ pub enum PublishError {
         "the vocabulary has {tokens} tokens; a bundle holds at most {MOST_TOKENS}, none with a line end in it"
     )]
     Vocabulary { tokens: usize },
+    /// Whatever a reader refuses is not written.
+    #[error("a page could not open the bundle: {fault}")]
+    Unreadable { fault: BundleError },
+}
+
+impl From<BundleError> for PublishError {
+    fn from(fault: BundleError) -> Self {
+        Self::Unreadable { fault }
+    }
 }
 
 /// The vocabulary, a token a line, and what is done to a text before it is split.
@@ -166,18 +175,13 @@ pub(super) fn write_bert(encoder: &BertEncoder, bits: Bits) -> Result<Vec<u8>, P
 
 pub(super) fn read_bert(name: &str, bytes: &[u8], tokenizer: WordPiece) -> Result<BertEncoder, BundleError> {
     let mut part = Reader::new(name, bytes, TRANSFORMER)?;
-    let mut number = |what: &'static str, most: usize| {
-        let value = part.varint(what)?;
-        if value == 0 || value > most as u64 {
-            return Err(part.bad(what, value, &format!("from 1 to {most}")));
-        }
-        Ok(value as usize)
-    };
-    let (width, heads) = (number("width", WIDEST)?, number("heads", WIDEST)?);
-    let (layers, inner) = (number("layers", MOST_LAYERS)?, number("inner width", WIDEST)?);
-    let vocabulary = number("vocabulary", MOST_TOKENS)?;
-    let positions = number("positions", MOST_POSITIONS)?;
-    let window = number("window", MOST_POSITIONS)?;
+    let width = part.number(WIDEST, "width")?;
+    let heads = part.number(WIDEST, "heads")?;
+    let layers = part.number(MOST_LAYERS, "layers")?;
+    let inner = part.number(WIDEST, "inner width")?;
+    let vocabulary = part.number(MOST_TOKENS, "vocabulary")?;
+    let positions = part.number(MOST_POSITIONS, "positions")?;
+    let window = part.number(MOST_POSITIONS, "window")?;
     let epsilon = part.f32("epsilon")?;
     if !(epsilon.is_finite() && epsilon > 0.0) {
         return Err(part.bad("epsilon", epsilon, "a small positive number"));

@@ -1,5 +1,12 @@
 //! What can be wrong with a bundle.
 
+use std::fmt::Display;
+
+/// Characters of a bundle's own words that an error repeats.
+pub(super) const QUOTED: usize = 80;
+/// Characters of what a JSON reader says: it lists the names it knows, and where it stood comes last.
+const SAID: usize = 400;
+
 /// A fault in a bundle: which part, what was found, what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BundleError {
@@ -49,4 +56,52 @@ pub enum BundleError {
         found: String,
         expected: String,
     },
+}
+
+impl BundleError {
+    /// A part that is not the JSON it should be.
+    pub(super) fn json(part: &str, fault: impl Display) -> Self {
+        Self::Json {
+            part: part.into(),
+            fault: cut(&fault.to_string(), SAID),
+        }
+    }
+
+    /// A value of a part that has no bytes to point at.
+    pub(super) fn value(part: &str, what: &'static str, found: impl Display, expected: impl Display) -> Self {
+        Self::Value {
+            part: part.into(),
+            at: 0,
+            what,
+            found: cut(&found.to_string(), QUOTED),
+            expected: cut(&expected.to_string(), QUOTED),
+        }
+    }
+}
+
+/// At most about `most` characters, the beginning and the end: a bundle may say megabytes, a person reads a line.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let beginning: String = text.chars().take(most / 2).collect();
+    let end: String = text.chars().skip(length - most / 2).collect();
+    format!("{beginning}…{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_words_keep_their_beginning_and_their_end() {
+        assert_eq!(cut("cocoa", 5), "cocoa");
+        assert_eq!(cut("äöü and so on ÄÖÜ", 6), "äöü…ÄÖÜ");
+        let fault = BundleError::json("tagger", format!("unknown field {}, line 7", "x".repeat(1 << 20)));
+        assert!(
+            fault.to_string().len() < 500 && fault.to_string().ends_with("line 7"),
+            "{fault}"
+        );
+    }
 }

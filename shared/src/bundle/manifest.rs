@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::error::{QUOTED, cut};
 use super::{Bits, BundleError};
 
 /// What the manifest's `format` field says.
@@ -50,7 +51,7 @@ impl PartRef {
             return Err(BundleError::Checksum {
                 part: self.file.clone(),
                 found,
-                expected: self.sha256.clone(),
+                expected: cut(&self.sha256, QUOTED),
             });
         }
         Ok(())
@@ -59,7 +60,7 @@ impl PartRef {
     fn validate(&self) -> Result<(), BundleError> {
         if !is_plain_name(&self.file) {
             return Err(BundleError::UnsafeName {
-                file: self.file.clone(),
+                file: cut(&self.file, QUOTED),
             });
         }
         if self.bytes > MAX_PART_BYTES {
@@ -126,14 +127,12 @@ impl Manifest {
             format: String,
             version: u32,
         }
-        let fault = |error: serde_json::Error| BundleError::Json {
-            part: "manifest.json".into(),
-            fault: error.to_string(),
-        };
+        let wrong = |fault: &dyn std::fmt::Display| BundleError::json("manifest.json", fault);
+        let fault = |fault: serde_json::Error| wrong(&fault);
         let head: Head = serde_json::from_slice(json).map_err(fault)?;
         if head.format != FORMAT {
             return Err(BundleError::Format {
-                found: head.format,
+                found: cut(&head.format, QUOTED),
                 expected: FORMAT,
             });
         }
@@ -148,13 +147,10 @@ impl Manifest {
             part.validate()?;
         }
         if Bits::from_name(&manifest.quantisation).is_none() {
-            return Err(BundleError::Json {
-                part: "manifest.json".into(),
-                fault: format!(
-                    "`quantisation` is {:?}, expected \"int8\" or \"int4\"",
-                    manifest.quantisation
-                ),
-            });
+            let found = &manifest.quantisation;
+            return Err(wrong(&format!(
+                "`quantisation` is {found:?}, expected \"int8\" or \"int4\""
+            )));
         }
         let mut claimed: Vec<u32> = manifest
             .shards
@@ -163,26 +159,25 @@ impl Manifest {
             .collect();
         claimed.sort_unstable();
         let twice = claimed.windows(2).any(|pair| pair[0] == pair[1]);
+        let idle = manifest.shards.iter().any(|shard| shard.clusters.is_empty());
         if twice
+            || idle
             || claimed
                 .last()
                 .is_some_and(|&last| u64::from(last) >= manifest.clusters)
         {
-            return Err(BundleError::Json {
-                part: "manifest.json".into(),
-                fault: format!(
-                    "`shards` must name each of the {} clusters at most once",
-                    manifest.clusters
-                ),
-            });
+            return Err(wrong(&format!(
+                "`shards` must name each of the {} clusters at most once, each shard at least one",
+                manifest.clusters
+            )));
         }
         Ok(manifest)
     }
 
-    /// Every part, core first.
+    /// Every part, core first: what names a file or a size is checked here, whoever reads it.
     pub fn parts(&self) -> impl Iterator<Item = &PartRef> {
-        self.core
-            .values()
+        (self.core.values())
+            .chain(self.extra.values())
             .chain(self.shards.iter().map(|shard| &shard.part))
     }
 
@@ -243,7 +238,7 @@ mod tests {
             metrics: BTreeMap::new(),
             licence_notes: vec![],
             core: BTreeMap::from([("labels".into(), PartRef::of("labels", b"abc"))]),
-            extra: BTreeMap::new(),
+            extra: BTreeMap::from([("clusters".into(), PartRef::of("clusters", b"map"))]),
             shards: vec![ShardRef {
                 clusters: vec![0, 1],
                 part: PartRef::of("rankers-0", b"xyz"),
@@ -283,31 +278,53 @@ mod tests {
         );
     }
 
+    /// The manifest with one of its parts changed: of the core, beside it, and a shard.
+    fn with_each_part(change: impl Fn(&mut PartRef)) -> [Vec<u8>; 3] {
+        let places: [fn(&mut Manifest) -> &mut PartRef; 3] = [
+            |manifest| manifest.core.get_mut("labels").unwrap(),
+            |manifest| manifest.extra.get_mut("clusters").unwrap(),
+            |manifest| &mut manifest.shards[0].part,
+        ];
+        places.map(|place| {
+            let mut manifest = manifest();
+            change(place(&mut manifest));
+            serde_json::to_vec(&manifest).unwrap()
+        })
+    }
+
     #[test]
-    fn a_part_outside_the_folder_is_refused() {
+    fn a_part_outside_the_folder_is_refused_wherever_it_is_named() {
+        let long = "x".repeat(1 << 20);
         for bad in [
             "../secret",
             "/etc/passwd",
+            "/dev/zero",
             "a/b",
             "a\\b",
             ".hidden",
             "",
             "a\0b",
             "C:x",
+            &long,
         ] {
-            let mut manifest = manifest();
-            manifest.core.get_mut("labels").unwrap().file = bad.into();
-            let json = serde_json::to_vec(&manifest).unwrap();
-            assert!(
-                matches!(Manifest::parse(&json), Err(BundleError::UnsafeName { .. })),
-                "{bad:?}"
-            );
+            for json in with_each_part(|part| part.file = bad.into()) {
+                let fault = Manifest::parse(&json).unwrap_err();
+                assert!(matches!(fault, BundleError::UnsafeName { .. }), "{bad:?}");
+                assert!(fault.to_string().len() < 300);
+            }
         }
     }
 
     #[test]
-    fn a_cluster_in_two_shards_or_none_that_exists_is_refused() {
-        for clusters in [vec![0, 0], vec![2]] {
+    fn a_part_too_large_for_a_page_is_refused_wherever_it_is_named() {
+        for json in with_each_part(|part| part.bytes = MAX_PART_BYTES + 1) {
+            assert!(matches!(Manifest::parse(&json), Err(BundleError::Length { .. })));
+        }
+    }
+
+    #[test]
+    fn a_cluster_in_two_shards_or_one_that_is_not_there_or_none_is_refused() {
+        for clusters in [vec![0, 0], vec![2], vec![]] {
             let mut manifest = manifest();
             manifest.shards[0].clusters = clusters;
             let json = serde_json::to_vec(&manifest).unwrap();

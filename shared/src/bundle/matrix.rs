@@ -9,6 +9,8 @@ use crate::model::encoder::VectorTable;
 
 /// Codes that share a largest one.
 const GROUP: usize = 32;
+/// No vector of a bundle has more dimensions: what is computed with one is as wide, also where there is no row to pay for it.
+pub(super) const WIDEST: usize = 8192;
 /// Levels of a code to either side of zero.
 const LEVELS: i32 = 7;
 
@@ -124,8 +126,7 @@ pub(super) fn write_table(part: &mut Writer, table: &VectorTable, bits: Bits) {
 }
 
 pub(super) fn read_table(part: &mut Reader<'_>) -> Result<VectorTable, BundleError> {
-    let dims = part.varint("dimensions")?;
-    let dims = usize::try_from(dims).map_err(|_| part.bad("dimensions", dims, "a width"))?;
+    let dims = part.number(WIDEST, "dimensions")?;
     let (scales, codes) = read_codes(part, dims)?;
     VectorTable::from_parts(dims, scales, codes)
         .map_err(|fault| part.bad("table", fault, "one row of codes a scale"))

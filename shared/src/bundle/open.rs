@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::entropy::Tables;
+use super::error::{QUOTED, cut};
 use super::manifest::{Manifest, PartRef};
 use super::rankers::{self, Hints};
 use super::{BundleError, encoders, parts};
@@ -57,6 +58,19 @@ impl TaggerFacts {
             score: tagger.score.clone(),
         }
     }
+
+    /// Whether these are numbers that a tagger can count with.
+    fn check(&self) -> Result<(), BundleError> {
+        let wrong = |what, found: f32, expected| Err(BundleError::value("tagger", what, found, expected));
+        if !(0.0..=1.0).contains(&self.graph_share) {
+            return wrong("graph_share", self.graph_share, "a share from 0 to 1");
+        }
+        if !self.embedding_weight.is_finite() {
+            return wrong("embedding_weight", self.embedding_weight, "a finite number");
+        }
+        (self.score.validate())
+            .map_err(|fault| BundleError::value("tagger", fault.what, fault.found, fault.expected))
+    }
 }
 
 /// A bundle whose core is being brought, part by part, in any order.
@@ -66,6 +80,8 @@ pub struct Opening {
     core: BTreeMap<String, Vec<u8>>,
 }
 
+/// Parts that encode sentences; a bundle has one of them or none.
+const ENCODER_PARTS: [&str; 3] = ["lsa", "static", "bert"];
 /// Parts that take a network or a table of vectors to run.
 const NETWORK_PARTS: [&str; 4] = ["lsa", "static", "bert", "matcher"];
 
@@ -76,7 +92,7 @@ impl Opening {
         // Read without its stop words a text would get other tags than in training: better none.
         if !Language::from_tag(&manifest.language).is_built_in() {
             return Err(BundleError::Language {
-                language: manifest.language,
+                language: cut(&manifest.language, QUOTED),
             });
         }
         Ok(Self {
@@ -121,25 +137,15 @@ impl Opening {
                 Ok(None)
             }
         };
-        let json = |role: &str| {
-            let role = role.to_owned();
-            move |fault: serde_json::Error| BundleError::Json {
-                part: role,
-                fault: fault.to_string(),
-            }
-        };
+        let json = |role: &'static str| move |fault: serde_json::Error| BundleError::json(role, fault);
         let labels = parts::read_labels("labels", part("labels")?)?;
         let tfidf = Arc::new(parts::read_vocabulary("vocabulary", part("vocabulary")?)?);
         let facts: TaggerFacts = serde_json::from_slice(part("tagger")?).map_err(json("tagger"))?;
+        facts.check()?;
         let lexicon = serde_json::from_slice(part("lexicon")?).map_err(json("lexicon"))?;
         let clusters = facts.clusters.len();
-        let unfit = |what: &'static str, found: usize, expected: usize| BundleError::Value {
-            part: what.into(),
-            at: 0,
-            what: "rows",
-            found: found.to_string(),
-            expected: expected.to_string(),
-        };
+        let unfit =
+            |what: &str, found: usize, expected: usize| BundleError::value(what, "rows", found, expected);
         if labels.len() as u64 != self.manifest.labels {
             return Err(unfit("labels", labels.len(), self.manifest.labels as usize));
         }
@@ -153,6 +159,20 @@ impl Opening {
                 .find(|role| self.manifest.core.contains_key(*role))
         {
             return Err(BundleError::Networks { part: part.into() });
+        }
+        // What the manifest tells people must be what the parts do.
+        let language = tfidf.language();
+        if Language::from_tag(&self.manifest.language) != language {
+            let found = &self.manifest.language;
+            return Err(BundleError::value("manifest", "language", found, language.tag()));
+        }
+        let mut encoders = Vec::from(ENCODER_PARTS);
+        encoders.retain(|role| self.manifest.core.contains_key(*role));
+        let encoders = encoders.join(" and ");
+        let expected = if encoders.is_empty() { "none" } else { &encoders };
+        let found = &self.manifest.encoder;
+        if found != expected {
+            return Err(BundleError::value("manifest", "encoder", found, expected));
         }
         let encoder: Option<Box<dyn SentenceEncoder + Send + Sync>> = if !NETWORKS {
             None
@@ -169,21 +189,20 @@ impl Opening {
         } else {
             None
         };
-        if let Some(encoder) = &encoder
-            && encoder.dims() != facts.dims
-        {
-            return Err(unfit("encoder", encoder.dims(), facts.dims));
-        }
         if facts.rank_embedding && encoder.is_none() {
             return Err(BundleError::MissingPart {
                 part: "lsa, static or bert".into(),
             });
         }
+        let dims = encoder.as_ref().map_or(0, |encoder| encoder.dims());
+        if dims != facts.dims {
+            return Err(unfit("encoder", dims, facts.dims));
+        }
         let linear = match optional("linear")? {
             Some(bytes) => {
                 let tables = rankers::read_tables("linear-codes", part("linear-codes")?)?;
                 let hints = Hints::new(&tfidf, &[], clusters);
-                rankers::read_rankers("linear", bytes, &hints, &tables, clusters)?.pop()
+                rankers::read_rankers("linear", bytes, &hints, &tables, clusters, |_| true)?.pop()
             }
             None => None,
         };
@@ -244,11 +263,11 @@ impl Opening {
             score: facts.score,
             reach,
         };
-        let rankers = vec![None; clusters];
         Ok(Bundle {
             manifest: self.manifest,
+            rankers: vec![None; clusters],
+            homes: vec![None; tagger.labels.len()],
             tagger,
-            rankers,
             hints,
             tables,
         })
@@ -261,6 +280,8 @@ pub struct Bundle {
     manifest: Manifest,
     tagger: Tagger,
     rankers: Vec<Option<ClusterRankers>>,
+    /// The shard that brought each label's ranker.
+    homes: Vec<Option<u32>>,
     hints: Hints,
     tables: Tables,
 }
@@ -328,15 +349,12 @@ impl Bundle {
             &self.hints,
             &self.tables,
             self.tagger.labels.len(),
+            |label| self.homes[label as usize].is_none_or(|home| home as usize == shard),
         )?;
+        let file = &known.part.file;
         if read.len() != known.clusters.len() {
-            return Err(BundleError::Value {
-                part: known.part.file.clone(),
-                at: 0,
-                what: "clusters",
-                found: read.len().to_string(),
-                expected: known.clusters.len().to_string(),
-            });
+            let (found, expected) = (read.len(), known.clusters.len());
+            return Err(BundleError::value(file, "clusters", found, expected));
         }
         let expected = if self.tagger.rank_embedding {
             self.tagger.dims
@@ -347,15 +365,17 @@ impl Bundle {
             .iter()
             .find(|rankers| rankers.dims() != expected && !rankers.labels().is_empty())
         {
-            return Err(BundleError::Value {
-                part: known.part.file.clone(),
-                at: 0,
-                what: "embedding width",
-                found: other.dims().to_string(),
-                expected: expected.to_string(),
-            });
+            return Err(BundleError::value(
+                file,
+                "embedding width",
+                other.dims(),
+                expected,
+            ));
         }
         for (&cluster, rankers) in known.clusters.iter().zip(read) {
+            for &label in rankers.labels() {
+                self.homes[label as usize] = Some(shard as u32);
+            }
             self.rankers[cluster as usize] = Some(rankers);
         }
         Ok(())

@@ -9,7 +9,7 @@ use super::wire::{Reader, Writer};
 use crate::features::{SparseVector, TfIdf, TfIdfParts};
 use crate::model::encoder::{Lsa, VectorTable};
 use crate::model::matcher::{Matcher, MatcherConfig, NamedTensor};
-use crate::model::neighbours::{Neighbours, Remembered};
+use crate::model::neighbours::{MOST_WORDS, Neighbours, Remembered};
 use crate::model::tagger::TagLabel;
 
 const LABELS: [u8; 4] = *b"LABL";
@@ -18,8 +18,12 @@ const PROJECTION: [u8; 4] = *b"LSAP";
 const MATCHER: [u8; 4] = *b"GINB";
 const NEIGHBOURS: [u8; 4] = *b"NEAR";
 
-/// All terms of a vocabulary together.
+/// Bytes of one term; a pair of ordinary words has a tenth of it.
+const LONGEST_TERM: usize = 1024;
+/// All terms of a vocabulary together, and as many times the part's own size: shared beginnings could unfold a small part into a
+/// huge one.
 const MAX_TERM_BYTES: usize = 256 << 20;
+const UNFOLDING: usize = 64;
 
 /// Labels with what the score needs to know of them.
 pub(super) fn write_labels(labels: &[TagLabel]) -> Vec<u8> {
@@ -75,35 +79,36 @@ pub(super) fn write_vocabulary(tfidf: &TfIdf) -> Vec<u8> {
 }
 
 pub(super) fn read_vocabulary(name: &str, bytes: &[u8]) -> Result<TfIdf, BundleError> {
-    let json = |fault: serde_json::Error| BundleError::Json {
-        part: name.into(),
-        fault: fault.to_string(),
-    };
+    let json = |fault: serde_json::Error| BundleError::json(name, fault);
     let mut part = Reader::new(name, bytes, VOCABULARY)?;
     let options = serde_json::from_str(part.string("options")?).map_err(json)?;
     let language = serde_json::from_str(part.string("language")?).map_err(json)?;
     let documents = part.u32("documents")?;
-    let count = part.count(2, "terms")?;
+    // What is shared, what is added, and a weight.
+    let count = part.count(6, "terms")?;
+    let most = UNFOLDING.saturating_mul(bytes.len()).min(MAX_TERM_BYTES);
     let mut terms: Vec<String> = Vec::with_capacity(count);
     let mut total = 0;
     for _ in 0..count {
-        let same = part.varint("shared prefix")? as usize;
+        let same = part.varint("shared prefix")?;
         let last = terms.last().map_or("", String::as_str);
-        let Some(prefix) = last.get(..same) else {
+        let Some(prefix) = usize::try_from(same).ok().and_then(|same| last.get(..same)) else {
             return Err(part.bad(
                 "shared prefix",
                 same,
                 &format!("a character boundary of {last:?}"),
             ));
         };
-        let mut term = prefix.to_owned();
-        term.push_str(part.string("term")?);
-        // Shared beginnings could unfold a small part into a huge one.
-        total += term.len();
-        if total > MAX_TERM_BYTES {
-            return Err(part.bad("bytes of terms", total, &format!("at most {MAX_TERM_BYTES}")));
+        let added = part.string("term")?;
+        let length = prefix.len() + added.len();
+        if length > LONGEST_TERM {
+            return Err(part.bad("bytes of a term", length, &format!("at most {LONGEST_TERM}")));
         }
-        terms.push(term);
+        total += length;
+        if total > most {
+            return Err(part.bad("bytes of terms", total, &format!("at most {most}")));
+        }
+        terms.push([prefix, added].concat());
     }
     let idf = part.f32s("idf")?;
     let tfidf = TfIdf::from_parts(TfIdfParts {
@@ -151,11 +156,8 @@ pub(super) fn write_matcher(matcher: &Matcher, bits: Bits) -> Vec<u8> {
 
 pub(super) fn read_matcher(name: &str, bytes: &[u8]) -> Result<Matcher, BundleError> {
     let mut part = Reader::new(name, bytes, MATCHER)?;
-    let config: MatcherConfig =
-        serde_json::from_str(part.string("configuration")?).map_err(|fault| BundleError::Json {
-            part: name.into(),
-            fault: fault.to_string(),
-        })?;
+    let config: MatcherConfig = serde_json::from_str(part.string("configuration")?)
+        .map_err(|fault| BundleError::json(name, fault))?;
     config
         .validate()
         .map_err(|fault| part.bad("configuration", fault, "a shape the network can have"))?;
@@ -193,7 +195,10 @@ pub(super) fn read_matcher(name: &str, bytes: &[u8]) -> Result<Matcher, BundleEr
 pub(super) fn write_neighbours(neighbours: &Neighbours) -> Vec<u8> {
     let mut part = Writer::new(NEIGHBOURS);
     part.count(neighbours.len());
-    for document in neighbours.documents() {
+    for mut document in neighbours.documents() {
+        if document.words.len() > MOST_WORDS {
+            document = Remembered::new(&document.words, &document.labels, MOST_WORDS);
+        }
         let step = document.words.values.iter().copied().fold(0.0, f32::max) / 255.0;
         part.f32(step);
         part.ascending(&document.words.indices);
@@ -225,6 +230,14 @@ pub(super) fn read_neighbours(
             return Err(part.bad("step", step, "a number from 0"));
         }
         let indices = part.ascending(bound(terms), "words")?;
+        // A label's words are gathered from all of its documents: labels times words of each would be quadratic in the part.
+        if indices.len() > MOST_WORDS {
+            return Err(part.bad(
+                "words of a document",
+                indices.len(),
+                &format!("at most {MOST_WORDS}"),
+            ));
+        }
         let codes = part.i8s("weights")?;
         if codes.len() != indices.len() {
             return Err(part.bad("weights", codes.len(), &format!("{} codes", indices.len())));

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::manifest::{FORMAT, Manifest, PartRef, ShardRef, VERSION};
 use super::open::TaggerFacts;
 use super::rankers::{self, Coded, Hints};
-use super::{Bits, PageEncoder, PublishError, encoders, parts};
+use super::{Bits, BundleError, Opening, PageEncoder, PublishError, encoders, parts};
 use crate::model::ranker::ClusterRankers;
 use crate::model::tagger::Tagger;
 
@@ -32,6 +32,19 @@ pub struct ModelFacts {
 pub struct Published {
     pub manifest: Manifest,
     pub parts: Vec<(PartRef, Vec<u8>)>,
+}
+
+impl Published {
+    /// Opens the core as a page does: what a reader would refuse is better refused here.
+    fn check_core(&self) -> Result<(), BundleError> {
+        let manifest = serde_json::to_vec(&self.manifest).expect("a manifest is plain data");
+        let mut opening = Opening::new(&manifest)?;
+        for (role, part) in &self.manifest.core {
+            let bytes = self.parts.iter().find(|(held, _)| held == part);
+            opening.bring(role, bytes.map(|(_, bytes)| bytes.clone()).unwrap_or_default())?;
+        }
+        opening.finish().map(|_| ())
+    }
 }
 
 /// Lays a tagger out as a bundle. `encoder` computes its sentence vectors, where something looks at them.
@@ -75,8 +88,7 @@ pub fn publish(
     let mut documents = Vec::new();
     if let Some(neighbours) = &tagger.neighbours {
         let bytes = parts::write_neighbours(neighbours);
-        documents = parts::read_neighbours("neighbours", &bytes, tagger.tfidf.len(), tagger.labels.len())
-            .expect("what was just written is read");
+        documents = parts::read_neighbours("neighbours", &bytes, tagger.tfidf.len(), tagger.labels.len())?;
         put("neighbours", bytes);
     }
     if let Some(linear) = tagger.matcher.linear() {
@@ -144,7 +156,9 @@ pub fn publish(
         shards,
         text_bytes: facts.text_bytes,
     };
-    Ok(Published { manifest, parts })
+    let published = Published { manifest, parts };
+    published.check_core()?;
+    Ok(published)
 }
 
 /// Clusters whose rankers go into one shard each time.

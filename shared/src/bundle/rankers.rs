@@ -315,13 +315,14 @@ pub(super) fn read_tables(name: &str, bytes: &[u8]) -> Result<Tables, BundleErro
     Ok(tables)
 }
 
-/// Rankers of labels below `labels`.
+/// Rankers of labels below `labels`, each `free` to stand in this part.
 pub(super) fn read_rankers(
     name: &str,
     bytes: &[u8],
     hints: &Hints,
     tables: &Tables,
     labels: usize,
+    free: impl Fn(u32) -> bool,
 ) -> Result<Vec<ClusterRankers>, BundleError> {
     let mut part = Reader::new(name, bytes, RANKERS)?;
     let scale = part.f32s("step of the weights")?;
@@ -367,6 +368,16 @@ pub(super) fn read_rankers(
         };
         clusters.push((members, bias, embedding, dims as usize));
     }
+    // The words of a label's documents are gathered each time it stands somewhere: once is enough.
+    let mut standing: Vec<u32> = clusters.iter().flat_map(|cluster| &cluster.0).copied().collect();
+    standing.sort_unstable();
+    let twice = standing
+        .windows(2)
+        .find(|pair| pair[0] == pair[1])
+        .map(|pair| pair[0]);
+    if let Some(label) = twice.or_else(|| standing.into_iter().find(|&label| !free(label))) {
+        return Err(part.bad("label", label, "one that stands in no other cluster"));
+    }
     let mut decoder = Decoder::new(&mut part, tables)?;
     let mut sums = Sums::new(hints);
     let mut read = Vec::with_capacity(count);
@@ -394,13 +405,13 @@ pub(super) fn read_rankers(
                 let known = sums.of(hints, label);
                 let mut next = 0_usize;
                 for _ in 0..inside {
-                    let at = known
-                        .get(next)
-                        .map(|known| decoder.number(KNOWN_GAPS + usize::from(known.0)));
-                    let Some(&(class, place)) = at.and_then(|gap| known.get(next + gap as usize)) else {
+                    let gap =
+                        (known.get(next)).map(|known| decoder.number(KNOWN_GAPS + usize::from(known.0)));
+                    let at = gap.and_then(|gap| next.checked_add(gap as usize));
+                    let Some((at, &(class, place))) = at.and_then(|at| Some((at, known.get(at)?))) else {
                         return Err(part.bad("known word", "one beyond the last", &known.len().to_string()));
                     };
-                    next += at.map_or(0, |gap| gap as usize) + 1;
+                    next = at + 1;
                     weight(&mut decoder, weight_kind(Some(class), size), place);
                 }
             }

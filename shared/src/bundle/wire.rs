@@ -4,6 +4,7 @@
 //! them before it allocates, so a part that claims four billion entries in twenty bytes costs nothing.
 
 use super::BundleError;
+use super::error::{QUOTED, cut};
 
 const MAGIC: [u8; 4] = *b"GXML";
 const WIRE_VERSION: u16 = 1;
@@ -144,8 +145,8 @@ impl<'a> Reader<'a> {
             part: self.part.into(),
             at,
             what,
-            found,
-            expected: expected.into(),
+            found: cut(&found, QUOTED),
+            expected: cut(expected, QUOTED),
         }
     }
 
@@ -198,6 +199,16 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let value = self.varint(what)?;
         u32::try_from(value).map_err(|_| self.value(start, what, value.to_string(), "below 2^32"))
+    }
+
+    /// A number from 1 to `most`.
+    pub fn number(&mut self, most: usize, what: &'static str) -> Result<usize, BundleError> {
+        let start = self.at;
+        let value = self.varint(what)?;
+        if value == 0 || value > most as u64 {
+            return Err(self.value(start, what, value.to_string(), &format!("from 1 to {most}")));
+        }
+        Ok(value as usize)
     }
 
     /// A count of things that take at least `each` bytes: never more than what is left can hold.

@@ -108,6 +108,69 @@ impl Calibration {
             }
         }
     }
+
+    /// Whether [`Self::probability`] has an answer for every score.
+    fn validate(&self) -> Result<(), ScoreError> {
+        match self {
+            Self::Platt { sigmoid, ceiling } => ScoreError::unless_finite([
+                ("calibration slope", sigmoid.slope),
+                ("calibration offset", sigmoid.offset),
+                ("calibration ceiling", *ceiling),
+            ]),
+            Self::Isotonic {
+                scores,
+                probabilities,
+            } => {
+                if scores.len() != probabilities.len() {
+                    let found = format!("{} scores, {} probabilities", scores.len(), probabilities.len());
+                    return Err(ScoreError::new("calibration", found, "as many of both"));
+                }
+                let each = |what, numbers: &[f32]| {
+                    ScoreError::unless_finite(numbers.iter().map(|&number| (what, number)))
+                };
+                each("calibration score", scores)?;
+                each("calibration probability", probabilities)?;
+                match scores.windows(2).find(|pair| pair[0] > pair[1]) {
+                    Some(pair) => {
+                        let found = format!("{} after {}", pair[1], pair[0]);
+                        Err(ScoreError::new(
+                            "calibration score",
+                            found,
+                            "scores that do not fall",
+                        ))
+                    }
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// What is wrong with a score that was read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} is {found}; expected {expected}")]
+pub struct ScoreError {
+    pub what: &'static str,
+    pub found: String,
+    pub expected: &'static str,
+}
+
+impl ScoreError {
+    fn new(what: &'static str, found: impl ToString, expected: &'static str) -> Self {
+        Self {
+            what,
+            found: found.to_string(),
+            expected,
+        }
+    }
+
+    /// Complains of the first number that is not finite.
+    fn unless_finite(numbers: impl IntoIterator<Item = (&'static str, f32)>) -> Result<(), Self> {
+        match numbers.into_iter().find(|number| !number.1.is_finite()) {
+            Some((what, found)) => Err(Self::new(what, found, "a finite number")),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The `count` clusters of highest log-odds, best first, ties by number.
@@ -205,6 +268,26 @@ impl Score {
         clusters
     }
 
+    /// Whether it can score anything: what was fitted always can, what a file says may not.
+    pub fn validate(&self) -> Result<(), ScoreError> {
+        if self.clusters == 0 {
+            return Err(ScoreError::new("score clusters", self.clusters, "at least 1"));
+        }
+        ScoreError::unless_finite([
+            ("margin slope", self.margin.slope),
+            ("margin offset", self.margin.offset),
+            ("cluster exponent", self.cluster_exponent),
+            ("label exponent", self.label_exponent),
+            ("lift", self.lift),
+            ("weight of the neighbours", self.neighbours),
+            ("weight of the names", self.names),
+            ("gamma", self.gamma),
+            ("cluster floor", self.cluster_floor.unwrap_or_default()),
+            ("cutoff", self.cutoff),
+        ])?;
+        self.calibration.validate()
+    }
+
     /// s.
     pub fn log_score(&self, signs: Signs) -> f32 {
         let t = self.margin.log_odds(signs.margin)
@@ -259,6 +342,42 @@ mod tests {
             probabilities: vec![],
         };
         assert_eq!(c.probability(3.0), 0.0);
+    }
+
+    #[test]
+    fn a_score_that_could_not_answer_is_refused_by_what_is_wrong() {
+        let isotonic = |scores: &[f32], probabilities: &[f32]| Score {
+            calibration: Calibration::Isotonic {
+                scores: scores.to_vec(),
+                probabilities: probabilities.to_vec(),
+            },
+            ..Score::default()
+        };
+        Score::default().validate().unwrap();
+        isotonic(&[], &[]).validate().unwrap();
+        isotonic(&[-1.0, -1.0, 0.0], &[0.1, 0.2, 0.3]).validate().unwrap();
+        let none = Score {
+            clusters: 0,
+            ..Score::default()
+        };
+        let endless = Score {
+            lift: f32::INFINITY,
+            ..Score::default()
+        };
+        for (score, said) in [
+            (isotonic(&[-100.0], &[0.1, 0.5, 0.9]), "1 scores, 3 probabilities"),
+            (isotonic(&[0.0, -1.0], &[0.1, 0.5]), "-1 after 0"),
+            (isotonic(&[0.0, f32::NAN], &[0.1, 0.5]), "NaN"),
+            (
+                isotonic(&[0.0], &[f32::INFINITY]),
+                "calibration probability is inf",
+            ),
+            (none, "score clusters is 0"),
+            (endless, "lift is inf"),
+        ] {
+            let fault = score.validate().unwrap_err().to_string();
+            assert!(fault.contains(said), "{fault}");
+        }
     }
 
     #[test]

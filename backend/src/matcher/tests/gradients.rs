@@ -337,10 +337,7 @@ fn the_reference_forward_is_candles_and_the_batch_prediction_to_1e_5() {
 
 #[test]
 fn a_graph_of_five_thousand_vertices_and_an_empty_one_are_scored() {
-    let config = MatcherConfig {
-        max_vertices: 5000,
-        ..config()
-    };
+    let config = config();
     let matcher = Matcher::zeros(config.clone()).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let mut writer = PreparedWriter::create(&directory.path().join("graphs"), config.width).unwrap();

@@ -8,7 +8,7 @@ mod lsa;
 mod static_words;
 mod table;
 
-pub use lsa::{Lsa, LsaEncoder};
+pub use lsa::Lsa;
 pub use static_words::StaticEncoder;
 pub use table::{TableError, VectorTable};
 

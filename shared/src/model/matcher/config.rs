@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::MatcherError;
+use crate::keygraph::MAX_VERTICES;
 
 /// The four models the paper's ablation compares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +114,11 @@ impl TensorSpec {
         self.len() == 0
     }
 }
+
+/// What a shape may claim at most: units of a layer, layers, rows of the embedding and of the classifiers.
+const WIDEST: usize = 8192;
+const DEEPEST: usize = 64;
+const MOST_ROWS: usize = 1 << 24;
 
 /// The prefix of the embedding's name; every other weight is dense.
 pub(super) const EMBEDDING: &str = "embedding";
@@ -287,21 +293,23 @@ impl MatcherConfig {
             .collect()
     }
 
-    /// Whether the shape makes sense at all.
+    /// Whether the shape makes sense at all, and is one that a machine can lay out: a file may claim any.
     pub fn validate(&self) -> Result<(), MatcherError> {
-        let at_least_one = [
-            ("width", self.width),
-            ("clusters", self.clusters),
-            ("hidden", self.hidden),
-            ("layers", self.layers),
-            ("max_vertices", self.max_vertices),
+        let bounds = [
+            ("width", self.width, 1..=WIDEST, "1 to 8192"),
+            ("hidden", self.hidden, 1..=WIDEST, "1 to 8192"),
+            ("embedding", self.embedding, 0..=WIDEST, "0 to 8192"),
+            ("layers", self.layers, 1..=DEEPEST, "1 to 64"),
+            ("clusters", self.clusters, 1..=MOST_ROWS, "1 to 16777216"),
+            ("vocabulary", self.vocabulary, 0..=MOST_ROWS, "0 to 16777216"),
+            ("max_vertices", self.max_vertices, 1..=MAX_VERTICES, "1 to 2000"),
         ];
-        for (setting, found) in at_least_one {
-            if found == 0 || found > 1 << 24 {
+        for (setting, found, bound, expected) in bounds {
+            if !bound.contains(&found) {
                 return Err(MatcherError::Setting {
                     setting,
                     found: found.to_string(),
-                    expected: "1 to 16777216",
+                    expected,
                 });
             }
         }

@@ -397,3 +397,35 @@ fn matmul_agrees_with_the_definition_at_odd_sizes() {
         }
     }
 }
+
+#[test]
+fn a_shape_beyond_what_a_machine_lays_out_is_refused_at_once() {
+    let config = || MatcherConfig::fast(4, 3, 10);
+    config().validate().unwrap();
+    let changes: [(&str, fn(&mut MatcherConfig, usize), usize); 7] = [
+        ("width", |config, value| config.width = value, 8192),
+        ("hidden", |config, value| config.hidden = value, 8192),
+        ("embedding", |config, value| config.embedding = value, 8192),
+        ("layers", |config, value| config.layers = value, 64),
+        ("clusters", |config, value| config.clusters = value, 1 << 24),
+        ("vocabulary", |config, value| config.vocabulary = value, 1 << 24),
+        (
+            "max_vertices",
+            |config, value| config.max_vertices = value,
+            crate::keygraph::MAX_VERTICES,
+        ),
+    ];
+    for (setting, change, most) in changes {
+        for (value, fits) in [
+            (0, false),
+            (1, true),
+            (most, true),
+            (most + 1, false),
+            (usize::MAX, false),
+        ] {
+            let mut config = config();
+            change(&mut config, value);
+            assert_eq!(config.validate().is_ok(), fits, "{setting} = {value}");
+        }
+    }
+}
