@@ -31,6 +31,7 @@ mod evaluate;
 mod export;
 mod keygraph;
 mod learn;
+mod left_out;
 mod predict;
 mod serve;
 mod train;
