@@ -126,9 +126,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let test = CorpusSource::detect(&args.test)?.keep_repeated_ids();
     let folder = tempfile::tempdir()?;
-    println!(
+    say!(
         "| | P@1 | P@3 | P@5 | nDCG@5 | PSP@1 | PSP@3 | PSP@5 | train CPU s | MB |\n|---|---|---|---|---|---|---|---|---|---|"
-    );
+    )?;
     let mut dots = Vec::new();
     let mut measure = |row: &Row| -> anyhow::Result<usize> {
         let config = TrainConfig::of_preset_with(&args.preset, &row.name, &row.settings)?;
@@ -139,7 +139,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         let report = crate::evaluate::evaluate(&model, &test, available_threads())?;
         let of = |name: &str| report.get(name).unwrap_or(f64::NAN);
         let bytes: u64 = model.manifest.parts.values().map(|part| part.bytes).sum();
-        println!(
+        say!(
             "| {} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {seconds:.0} | {:.1} |",
             row.name,
             of("P@1"),
@@ -150,7 +150,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             of("PSP@3"),
             of("PSP@5"),
             bytes as f64 / 1e6,
-        );
+        )?;
         dots.push(Dot {
             name: row.name.clone(),
             values: [of("P@1"), of("PSP@1")],

@@ -103,10 +103,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 /// Retrieval of the transformer and of its table, and repeated sentences.
 fn keeps(args: &Args, corpus: &Path) -> anyhow::Result<()> {
     let (sentences, different) = quality::repetition(corpus)?;
-    println!(
+    say!(
         "{sentences} sentences, {different} different: {:.1} % repeat another",
         100.0 * (sentences - different) as f64 / sentences.max(1) as f64
-    );
+    )?;
     let directory = args.model.clone().unwrap_or_else(|| place_of("minilm"));
     let documents = quality::documents(corpus, args.documents)?;
     let whole = NativeBert::open(&directory, Precision::Int8)?;
@@ -114,19 +114,19 @@ fn keeps(args: &Args, corpus: &Path) -> anyhow::Result<()> {
     let mut found = Vec::new();
     for (name, encoder) in [("transformer int8", &whole as &dyn Encoder), ("static", &table)] {
         let retrieval = quality::retrieval(encoder, &documents, args.sentences_a_document)?;
-        println!(
+        say!(
             "labels of 10 neighbours among {} documents, {name}: P@1 {:.2}, P@5 {:.2}",
             documents.len(),
             retrieval.p1,
             retrieval.p5
-        );
+        )?;
         found.push(retrieval);
     }
-    println!(
+    say!(
         "static keeps {:.1} % of P@1 and {:.1} % of P@5",
         100.0 * found[1].p1 / found[0].p1,
         100.0 * found[1].p5 / found[0].p5
-    );
+    )?;
     Ok(())
 }
 
@@ -137,12 +137,12 @@ fn speed(args: &Args, sentences: &[String]) -> anyhow::Result<()> {
     let int8 = NativeBert::open(&directory, Precision::Int8)?;
     let f32 = NativeBert::open(&directory, Precision::F32)?;
     let tokens = int8.encoder().tokenise(sample);
-    println!(
+    say!(
         "{} sentences, {} tokens; median of {} rounds",
         sample.len(),
         tokens.len(),
         args.rounds
-    );
+    )?;
 
     let mut file = tempfile::NamedTempFile::new()?;
     for window in tokens.windows() {
@@ -151,10 +151,13 @@ fn speed(args: &Args, sentences: &[String]) -> anyhow::Result<()> {
     }
     file.flush()?;
 
-    println!(
+    say!(
         "{:<28} {:>7} {:>12} {:>14}",
-        "encoder", "threads", "tokens/s", "tokens/CPU s"
-    );
+        "encoder",
+        "threads",
+        "tokens/s",
+        "tokens/CPU s"
+    )?;
     let mut ours_alone = Vec::new();
     for &threads in &args.threads {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
@@ -184,7 +187,7 @@ fn speed(args: &Args, sentences: &[String]) -> anyhow::Result<()> {
                     pass.tokens as f64 / pass.seconds,
                     pass.tokens as f64 / pass.cpu_seconds,
                 );
-                println!("{name:<28} {threads:>7} {speed:>12.0} {efficiency:>14.0}");
+                say!("{name:<28} {threads:>7} {speed:>12.0} {efficiency:>14.0}")?;
             }
         }
         for (name, ours, theirs) in [
@@ -193,20 +196,20 @@ fn speed(args: &Args, sentences: &[String]) -> anyhow::Result<()> {
             ("int8 / candle f32", 0, 2),
         ] {
             if let (Some(ours), Some(theirs)) = (medians[ours], medians[theirs]) {
-                println!(
+                say!(
                     "ratio {name:<22} {threads:>7} {:>12.2} {:>14.2}",
                     theirs.seconds / ours.seconds,
                     theirs.cpu_seconds / ours.cpu_seconds
-                );
+                )?;
             }
         }
         ours_alone.push((threads, medians[0]));
     }
     if let [(1, Some(one)), (more, Some(many)), ..] = ours_alone[..] {
-        println!(
+        say!(
             "int8 from 1 to {more} threads: {:.2} times",
             one.seconds / many.seconds
-        );
+        )?;
     }
     report_static(sample)?;
     compare(&int8, &f32, &quality::evenly(&all, args.compare))
@@ -291,7 +294,7 @@ fn peer(
 fn report_static(sentences: &[&str]) -> anyhow::Result<()> {
     let place = place_of("static");
     if !place.is_dir() {
-        println!("static: not measured, run `gnnxml encoder distil` first");
+        say!("static: not measured, run `gnnxml encoder distil` first")?;
         return Ok(());
     }
     let encoder = distil::open(&place)?;
@@ -308,13 +311,13 @@ fn report_static(sentences: &[&str]) -> anyhow::Result<()> {
     }
     let seconds = started.elapsed().as_secs_f64();
     let tokens = (ids.len() * rounds) as f64;
-    println!(
+    say!(
         "{:<28} {:>7} {:>12.0} {:>14.0}",
         "static (text in)",
         1,
         tokens / seconds,
         tokens / cpu_since(used, seconds)
-    );
+    )?;
     Ok(())
 }
 
@@ -334,12 +337,12 @@ fn compare(int8: &NativeBert, f32: &NativeBert, sentences: &[&str]) -> anyhow::R
         return Ok(());
     };
     let start: String = worst.1.chars().take(60).collect();
-    println!(
+    say!(
         "cosine of int8 to f32 on {} sentences: least {:.5} ({start:?}), median {:.5}",
         cosines.len(),
         worst.0,
         middle.0
-    );
+    )?;
     Ok(())
 }
 

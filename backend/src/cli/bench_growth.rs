@@ -41,9 +41,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let temporary = tempfile::tempdir()?;
     let folder = args.work.clone().unwrap_or_else(|| temporary.path().to_owned());
     std::fs::create_dir_all(&folder)?;
-    println!(
+    say!(
         "| labels | documents | clusters | train s | train CPU s | CPU ms a label | peak MB | model MB | P@1 | PSP@1 |\n|---|---|---|---|---|---|---|---|---|---|"
-    );
+    )?;
     for &labels in &args.labels {
         let (corpus, test) = (folder.join("train.jsonl"), folder.join("test.jsonl"));
         let documents = write_corpus(labels, &corpus, &test)?;
@@ -58,14 +58,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         let peak = peak_megabytes();
         let report = crate::evaluate::evaluate(&model, &CorpusSource::detect(&test)?, available_threads())?;
         let bytes: u64 = model.manifest.parts.values().map(|part| part.bytes).sum();
-        println!(
+        say!(
             "| {labels} | {documents} | {} | {seconds:.0} | {cpu:.0} | {:.2} | {peak} | {:.0} | {:.1} | {:.1} |",
             model.manifest.clusters,
             1e3 * cpu / labels as f64,
             bytes as f64 / 1e6,
             report.get("P@1").unwrap_or(f64::NAN),
             report.get("PSP@1").unwrap_or(f64::NAN),
-        );
+        )?;
     }
     Ok(())
 }

@@ -40,9 +40,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         EntityLexicon::default(),
         Options::default(),
     );
-    println!(
+    say!(
         "threads\tdocuments\tMB of text\tvertices\tedges\tseconds\tdocuments/s\tms a KeyGraph on its thread\tpeak MB"
-    );
+    )?;
     for &threads in &args.threads {
         let started = Instant::now();
         let workers = for_each_document(
@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             seconds: all.seconds + seen.seconds,
         });
         let documents = all.documents.max(1) as f64;
-        println!(
+        say!(
             "{threads}\t{}\t{:.1}\t{}\t{}\t{seconds:.2}\t{:.0}\t{:.3}\t{}",
             all.documents,
             all.bytes as f64 / 1e6,
@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             documents / seconds,
             1e3 * all.seconds / documents,
             peak_megabytes(),
-        );
+        )?;
     }
     Ok(())
 }

@@ -87,17 +87,17 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
             topics: 500,
             seed: 3,
         };
-        println!("\nmini-batch k-means, medians of {} runs, 2 threads", args.runs);
-        println!(
+        say!("\nmini-batch k-means, medians of {} runs, 2 threads", args.runs)?;
+        say!(
             "matrix\trows\twidth\tk\tours s\tpeer s\tratio\tours cpu s\tpeer cpu s\tcpu ratio\tinertia ours/peer"
-        );
+        )?;
         if let Some(matrix) = matrix {
             race(&args, python, "corpus", &matrix)?;
         }
         race(&args, python, "generated", &generated.vectors())?;
     }
     if !args.generated.is_empty() {
-        println!("\nlabels\tdocuments\tnon-zeros\tgraph entries\tclusters\tstep\tseconds\tpeak MB");
+        say!("\nlabels\tdocuments\tnon-zeros\tgraph entries\tclusters\tstep\tseconds\tpeak MB")?;
         for &labels in &args.generated {
             growth(&args, labels)?;
         }
@@ -111,13 +111,13 @@ fn measure_corpus(args: &Args, path: &Path) -> anyhow::Result<DenseRows> {
     let labels = corpus.names.len();
     let began = Instant::now();
     let sparse = label_vectors_sparse(&corpus.rows, corpus.words.len(), &corpus.documents, None)?;
-    println!(
+    say!(
         "{}: {} documents, {labels} labels, {} terms; label vectors {:.2} s",
         path.display(),
         corpus.documents.documents(),
         corpus.words.len(),
         began.elapsed().as_secs_f64()
-    );
+    )?;
     let options = args.options();
     let mut steps: Vec<(&'static str, Instant)> = Vec::new();
     let clusters = cluster_labels_with(
@@ -135,24 +135,24 @@ fn measure_corpus(args: &Args, path: &Path) -> anyhow::Result<DenseRows> {
     let clusters = clusters.name(&corpus.names, Some(terms))?;
     steps.push(("end", Instant::now()));
     for pair in steps.windows(2) {
-        println!("{}\t{:.3} s", pair[0].0, (pair[1].1 - pair[0].1).as_secs_f64());
+        say!("{}\t{:.3} s", pair[0].0, (pair[1].1 - pair[0].1).as_secs_f64())?;
     }
-    println!(
+    say!(
         "in all\t{:.3} s",
         (steps[steps.len() - 1].1 - steps[0].1).as_secs_f64()
-    );
-    println!("{}", serde_json::to_string(&clusters.statistics())?);
-    println!("{}", serde_json::to_string(clusters.report())?);
+    )?;
+    say!("{}", serde_json::to_string(&clusters.statistics())?)?;
+    say!("{}", serde_json::to_string(clusters.report())?)?;
     if let Some(file) = &args.save {
         clusters.save(file)?;
     }
     if let Some(vocabulary) = &args.vocabulary {
         let branches = branches(&LabelVocabulary::read(vocabulary, "en")?, &corpus.names);
-        println!(
+        say!(
             "normalised mutual information with the {} top-level branches ({} of {labels} labels have exactly one), mean of 3 seeds",
             branches.values().collect::<BTreeSet<_>>().len(),
             branches.len()
-        );
+        )?;
         for method in [Partition::Graph, Partition::KMeans, Partition::Random] {
             let mut told = 0.0;
             let mut over = 0.0;
@@ -168,10 +168,10 @@ fn measure_corpus(args: &Args, path: &Path) -> anyhow::Result<DenseRows> {
                 told += agreement(&clusters, &branches) / 3.0;
                 over += f64::from(clusters.statistics().clusters_over_100) / 3.0;
             }
-            println!(
+            say!(
                 "{method:?}\t{told:.4}\tclusters over 100 documents {:.1} %",
                 100.0 * over
-            );
+            )?;
         }
     }
     Ok(project_sparse(&sparse, options.projection, options.seed))
@@ -278,12 +278,12 @@ fn race(args: &Args, python: &Path, what: &str, matrix: &DenseRows) -> anyhow::R
     let of = |runs: &[PeerRun], figure: fn(&PeerRun) -> f64| median(runs.iter().map(figure).collect());
     let (our_wall, peer_wall) = (of(&ours, |r| r.seconds), of(&peer, |r| r.seconds));
     let (our_cpu, peer_cpu) = (of(&ours, |r| r.cpu_seconds), of(&peer, |r| r.cpu_seconds));
-    println!(
+    say!(
         "{what}\t{rows}\t{width}\t{k}\t{our_wall:.3}\t{peer_wall:.3}\t{:.2}\t{our_cpu:.3}\t{peer_cpu:.3}\t{:.2}\t{:.4}",
         peer_wall / our_wall,
         peer_cpu / our_cpu,
         of(&ours, |r| r.inertia) / of(&peer, |r| r.inertia)
-    );
+    )?;
     Ok(())
 }
 
@@ -311,24 +311,24 @@ fn growth(args: &Args, labels: usize) -> anyhow::Result<()> {
     })?;
     steps.push(("end", Instant::now()));
     let line = |step: &str, seconds: f64| {
-        println!(
+        say!(
             "{labels}\t{}\t{}\t{}\t{}\t{step}\t{seconds:.2}\t{}",
             documents.documents(),
             documents.nonzeros(),
             clusters.report().graph_entries,
             clusters.len(),
             peak_megabytes()
-        );
+        )
     };
     for pair in steps.windows(2) {
-        line(pair[0].0, (pair[1].1 - pair[0].1).as_secs_f64());
+        line(pair[0].0, (pair[1].1 - pair[0].1).as_secs_f64())?;
     }
-    line("in all", (steps[steps.len() - 1].1 - steps[0].1).as_secs_f64());
+    line("in all", (steps[steps.len() - 1].1 - steps[0].1).as_secs_f64())?;
     let truth: Vec<u32> = (0..labels).map(|label| shape.topic_of(label) as u32).collect();
-    println!(
+    say!(
         "{labels}\tnormalised mutual information with the generated topics {:.4}",
         normalised_mutual_information(clusters.assignment(), &truth)
-    );
+    )?;
     Ok(())
 }
 

@@ -68,18 +68,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let folder = args.work.clone().unwrap_or_else(|| temporary.path().to_owned());
     std::fs::create_dir_all(&folder)?;
     let corpus = Prepared::new(args, &folder)?;
-    corpus.describe();
-    println!(
+    corpus.describe()?;
+    say!(
         "peak of the products before this run: {:.0} GFLOP/s on one thread, {:.0} on {}\n",
         measured_peak_gflops(1),
         measured_peak_gflops(rayon::current_num_threads()),
         rayon::current_num_threads()
-    );
-    println!(
+    )?;
+    say!(
         "| model | cluster recall@{0} | label recall@{0} | tail cluster recall@{0} | epochs | s an epoch | CPU s an epoch | busy | peak beside it, GFLOP/s | share of it |",
         args.top
-    );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    )?;
+    say!("|---|---|---|---|---|---|---|---|---|---|")?;
     if args.linear {
         corpus.linear()?;
     }
@@ -142,8 +142,7 @@ impl Prepared {
                 100.0 * trained.busy,
                 100.0 * share
             ),
-        );
-        Ok(())
+        )
     }
 
     /// Without validation: the scored documents must not choose the epoch they are scored with.
@@ -187,7 +186,7 @@ impl Prepared {
             * (rows as f64 * a_row as f64 + self.train.len() as f64 * a_document as f64)
     }
 
-    fn print_row(&self, name: &str, found: &[Vec<u32>], rest: &str) {
+    fn print_row(&self, name: &str, found: &[Vec<u32>], rest: &str) -> anyhow::Result<()> {
         let share = |of: &dyn Fn(usize) -> (usize, usize)| {
             let (mut hits, mut all) = (0, 0);
             for document in 0..found.len() {
@@ -225,6 +224,7 @@ impl Prepared {
             truth.dedup();
             (truth.iter().filter(|c| found[d].contains(c)).count(), truth.len())
         });
-        println!("| {name} | {clusters:.2} | {labels:.2} | {tail:.2} | {rest} |");
+        say!("| {name} | {clusters:.2} | {labels:.2} | {tail:.2} | {rest} |")?;
+        Ok(())
     }
 }

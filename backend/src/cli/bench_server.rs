@@ -42,7 +42,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         .context("cannot start the async runtime")?;
     if let Some(rounds) = args.soak {
         let report = runtime.block_on(soak(&args.data, rounds))?;
-        println!("{}", serde_json::to_string_pretty(&report)?);
+        say!("{}", serde_json::to_string_pretty(&report)?)?;
         return Ok(());
     }
     let mut texts = Vec::new();
@@ -61,6 +61,6 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         listeners: args.listeners,
     };
     let report = runtime.block_on(measure(&args.data, texts, &options))?;
-    println!("{}", serde_json::to_string_pretty(&report)?);
+    say!("{}", serde_json::to_string_pretty(&report)?)?;
     Ok(())
 }

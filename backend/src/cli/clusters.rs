@@ -3,12 +3,11 @@
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use anyhow::Context;
 use serde::Serialize;
 
 use gnnxml_shared::api::{ClusterDetail, ClusterStatistics};
 
-use super::WrongInput;
+use super::{WrongInput, printed};
 use crate::labels::LabelClusters;
 
 /// Arguments of `gnnxml clusters`.
@@ -51,15 +50,11 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     }
     let clusters = LabelClusters::load(&path)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let printed = match args.format {
+    let written = match args.format {
         Format::Json => json(&clusters, &mut out),
         Format::Tsv => tsv(&clusters, &mut out),
     };
-    match printed.and_then(|()| out.flush()) {
-        // Whoever reads may stop reading.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        done => done.context("cannot print the clusters"),
-    }
+    Ok(printed(written.and_then(|()| out.flush()))?)
 }
 
 fn json(clusters: &LabelClusters, out: &mut impl Write) -> std::io::Result<()> {

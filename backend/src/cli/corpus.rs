@@ -9,7 +9,8 @@ use clap::Subcommand;
 use gnnxml_shared::api::{CorpusStats, Spread};
 use gnnxml_shared::text::Language;
 
-use super::WrongInput;
+use super::left_out::report_left_out;
+use super::{WrongInput, printed};
 use crate::data::{
     self, Columns, CorpusFormat, CorpusReader, CorpusSource, CorpusWriter, IdFilter, LabelVocabulary, Part,
     ReadOptions, Split, SplitOptions, WriteFormat,
@@ -194,12 +195,10 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
             let threads = threads.unwrap_or_else(data::available_threads);
             let mut reader = reading.open()?;
             let stats = data::corpus_stats(&mut reader, Language::from_tag(&language), threads)?;
-            let mut out = io::stdout().lock();
             if json {
-                serde_json::to_writer(&mut out, &stats)?;
-                writeln!(out)?;
+                say!("{}", serde_json::to_string(&stats)?)?;
             } else {
-                print(&mut out, &stats)?;
+                printed(print(&mut io::stdout().lock(), &stats))?;
             }
             Ok(())
         }
@@ -234,7 +233,7 @@ fn convert(reading: &Reading, out: &Path, to: Option<WriteFormat>) -> anyhow::Re
         writer.write(&document?)?;
     }
     let written = writer.finish()?;
-    report_skipped(&reader);
+    report_left_out(&reader);
     eprintln!("{written} documents written to {}", out.display());
     Ok(())
 }
@@ -269,12 +268,14 @@ fn split(reading: &Reading, out: &Path, options: &SplitOptions, gzip: bool) -> a
             ));
         }
     }
-    split.deal(&source, |part, document| {
+    let mut reader = source.open()?;
+    split.deal(&mut reader, |part, document| {
         match writers.iter_mut().find(|(other, _, _)| *other == part) {
             Some((_, _, writer)) => writer.write(&document),
             None => Ok(()),
         }
     })?;
+    report_left_out(&reader);
     for (_, path, writer) in writers {
         let written = writer.finish()?;
         eprintln!("{written:>9} documents in {}", path.display());
@@ -295,18 +296,8 @@ fn fetch_reuters(out: Option<PathBuf>, again: bool) -> anyhow::Result<()> {
         let written = data::fetch_reuters(&out)?;
         eprintln!("{written} documents written to {}", out.display());
     }
-    println!("{}", out.display());
+    say!("{}", out.display())?;
     Ok(())
-}
-
-/// Says on standard error what was left out.
-fn report_skipped(reader: &CorpusReader) {
-    if reader.skipped() > 0 {
-        eprintln!("{} bad records left out:", reader.skipped());
-        for complaint in reader.complaints() {
-            eprintln!("  {complaint}");
-        }
-    }
 }
 
 fn print(out: &mut impl Write, stats: &CorpusStats) -> io::Result<()> {

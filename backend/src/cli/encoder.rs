@@ -1,7 +1,7 @@
 //! `gnnxml encoder`: fetch weights, encode sentences, distil a transformer.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -9,8 +9,8 @@ use clap::{Args as ClapArgs, Subcommand};
 use gnnxml_shared::text::wordpiece::WordPiece;
 use gnnxml_shared::text::{Language, sentences};
 
-use super::WrongInput;
-use crate::data::{CorpusSource, available_threads, for_each_document};
+use super::{WrongInput, printed};
+use crate::data::{CorpusSource, Lines, available_threads, for_each_document};
 use crate::encoder::cache::{CachedEncoder, EmbeddingCache};
 use crate::encoder::check_tokenizer::{Agreement, TokenizerCheck};
 use crate::encoder::{
@@ -121,7 +121,7 @@ fn run_fetch(args: &FetchArgs) -> anyhow::Result<()> {
         fetch::Fetched::Already => eprintln!("{} is here already, every checksum is right", place.display()),
         fetch::Fetched::Now => eprintln!("fetched {} into {}", args.name, place.display()),
     }
-    println!("{}", place.display());
+    say!("{}", place.display())?;
     Ok(())
 }
 
@@ -143,20 +143,20 @@ fn run_encode(args: &EncodeArgs) -> anyhow::Result<()> {
     let mut cached = CachedEncoder::new(encoder.as_ref(), cache);
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut vector = vec![0.0; dims];
-    let mut lines = lines(&args.file)?;
+    let mut lines = Lines::open(&args.file)?;
+    let mut sentences = std::iter::from_fn(|| Some(lines.next_line()?.map(str::to_owned)));
     // A few thousand at a time: memory does not grow with the input.
     loop {
-        let batch: Vec<String> = lines.by_ref().take(4096).collect::<Result<_, _>>()?;
+        let batch: Vec<String> = sentences.by_ref().take(4096).collect::<Result<_, _>>()?;
         if batch.is_empty() {
             break;
         }
         for row in cached.encode_all(&batch)? {
             cached.vectors().read(row, &mut vector);
-            serde_json::to_writer(&mut out, &vector)?;
-            out.write_all(b"\n")?;
+            printed(writeln!(out, "{}", serde_json::to_string(&vector)?))?;
         }
     }
-    out.flush()?;
+    printed(out.flush())?;
     cached.vectors().sync()?;
     let report = cached.report();
     eprintln!(
@@ -269,15 +269,19 @@ fn run_check(args: &CheckArgs) -> anyhow::Result<()> {
     for part in parts {
         seen.join(part?);
     }
-    println!(
+    say!(
         "{} sentences, {} tokens: {} split differently",
-        seen.sentences, seen.tokens, seen.differing
-    );
+        seen.sentences,
+        seen.tokens,
+        seen.differing
+    )?;
     for difference in &seen.differences {
-        println!(
+        say!(
             "{:?}\n  ours      {:?}\n  reference {:?}",
-            difference.sentence, difference.ours, difference.reference
-        );
+            difference.sentence,
+            difference.ours,
+            difference.reference
+        )?;
     }
     anyhow::ensure!(
         seen.differing == 0,
@@ -296,14 +300,4 @@ fn set_threads(threads: Option<usize>) -> anyhow::Result<()> {
             .context("setting the threads")?;
     }
     Ok(())
-}
-
-/// The lines of a file or of standard input.
-fn lines(file: &Path) -> anyhow::Result<Box<dyn Iterator<Item = std::io::Result<String>>>> {
-    if file == Path::new("-") {
-        return Ok(Box::new(std::io::stdin().lock().lines()));
-    }
-    let opened =
-        std::fs::File::open(file).map_err(|error| WrongInput(format!("{}: {error}", file.display())))?;
-    Ok(Box::new(BufReader::new(opened).lines()))
 }

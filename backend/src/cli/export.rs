@@ -57,7 +57,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     let manifest = export(&model, &name, options, &FolderStore::create(&args.out)?)
         .with_context(|| format!("exporting {}", args.model.display()))?;
     let shards: u64 = manifest.shards.iter().map(|shard| shard.part.bytes).sum();
-    println!(
+    say!(
         "{}: {} labels in {} clusters; core {:.2} MB in {} parts, rankers {:.2} MB in {} shards",
         args.out.display(),
         manifest.labels,
@@ -66,6 +66,6 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         manifest.core.len(),
         shards as f64 / 1e6,
         manifest.shards.len(),
-    );
+    )?;
     Ok(())
 }

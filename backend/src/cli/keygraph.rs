@@ -1,7 +1,7 @@
 //! `gnnxml keygraph`: one text in, its KeyGraph out.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use gnnxml_shared::keygraph::{EntityLexicon, KeyGraph, Options, drawing};
 use gnnxml_shared::text::Language;
 
-use super::WrongInput;
+use super::{WrongInput, print};
 
 /// A picture with more vertices is no picture.
 const DRAWN: usize = 40;
@@ -95,7 +95,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         Format::Dot => drawing::dot(&graph),
         Format::Svg => drawing::svg(&graph, &args.title),
     };
-    write(args.out.as_deref(), rendered.as_bytes())
+    write(args.out.as_deref(), &rendered)
 }
 
 /// A tag that is not known may be a slip of the pen; `und` says that it is not.
@@ -161,18 +161,10 @@ fn read_lexicon(path: &Path) -> anyhow::Result<EntityLexicon> {
     })
 }
 
-fn write(out: Option<&Path>, bytes: &[u8]) -> anyhow::Result<()> {
+fn write(out: Option<&Path>, text: &str) -> anyhow::Result<()> {
     match out {
-        Some(path) => std::fs::write(path, bytes).with_context(|| path.display().to_string()),
-        None => match io::stdout()
-            .lock()
-            .write_all(bytes)
-            .and_then(|()| io::stdout().flush())
-        {
-            // `gnnxml keygraph … | head` is no failure.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            result => result.context("standard output"),
-        },
+        Some(path) => std::fs::write(path, text).with_context(|| path.display().to_string()),
+        None => Ok(print(text)?),
     }
 }
 

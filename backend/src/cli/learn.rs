@@ -65,25 +65,25 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     };
     let learned = learn(&request).context("the model stays as it was")?;
     if args.json {
-        println!("{}", serde_json::to_string(&learned)?);
+        say!("{}", serde_json::to_string(&learned)?)?;
         return Ok(());
     }
-    println!(
+    say!(
         "{} documents learned; {} labels refitted, {} new, {} by name alone",
         learned.documents,
         learned.refitted_labels,
         learned.new_labels.len(),
         learned.named_labels.len(),
-    );
+    )?;
     if learned.documents_without_labels > 0 {
-        println!(
+        say!(
             "{} documents without a label were left out",
             learned.documents_without_labels
-        );
+        )?;
     }
     if let Some(reason) = &learned.retrain_due {
-        println!("train again: {reason}");
+        say!("train again: {reason}")?;
     }
-    println!("{}", request.out.display());
+    say!("{}", request.out.display())?;
     Ok(())
 }

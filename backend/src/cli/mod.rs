@@ -2,9 +2,18 @@
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage or input.
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+/// Prints a line to standard output. Unlike `println!` it hands a failure back, see [`printed`].
+macro_rules! say {
+    ($($line:tt)*) => {{
+        use std::io::Write as _;
+        $crate::cli::printed(writeln!(std::io::stdout(), $($line)*))
+    }};
+}
 
 mod bench;
 mod bench_ablation;
@@ -23,6 +32,7 @@ mod evaluate;
 mod export;
 mod keygraph;
 mod learn;
+mod left_out;
 mod predict;
 mod serve;
 mod train;
@@ -67,6 +77,23 @@ enum Command {
 #[error("{0}")]
 pub struct WrongInput(pub String);
 
+/// Standard output that took no more.
+#[derive(Debug, thiserror::Error)]
+#[error("standard output: {0}")]
+struct Unprinted(io::Error);
+
+/// Everything that goes to standard output passes here: a reader that went away (`… | head`) ends the command, but is no
+/// failure of it.
+fn printed(written: io::Result<()>) -> Result<(), Unprinted> {
+    written.map_err(Unprinted)
+}
+
+/// Prints a text as it is.
+fn print(text: &str) -> Result<(), Unprinted> {
+    let mut out = io::stdout().lock();
+    printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
     let done = match Cli::parse().command {
@@ -84,8 +111,9 @@ pub fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.chain().any(nobody_reads) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gnnxml: {error:#}");
+            eprintln!("gnnxml: {}", sentence(&error));
             if error.chain().any(is_the_callers) {
                 ExitCode::from(2)
             } else {
@@ -93,6 +121,23 @@ pub fn main() -> ExitCode {
             }
         }
     }
+}
+
+/// An error and its causes in one line. Many of ours quote their cause already; nothing is said twice.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut said = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !said.contains(&cause) {
+            said = format!("{said}: {cause}");
+        }
+    }
+    said
+}
+
+/// Whether a command ended early because its reader had enough.
+fn nobody_reads(cause: &(dyn std::error::Error + 'static)) -> bool {
+    (cause.downcast_ref::<Unprinted>())
+        .is_some_and(|Unprinted(error)| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Whether an error came from what the caller gave (exit 2) rather than from us (exit 1).
@@ -109,4 +154,34 @@ fn is_the_callers(cause: &(dyn std::error::Error + 'static)) -> bool {
             .is_some_and(crate::train::ModelError::is_the_callers)
         || cause.is::<crate::labels::LabelError>()
         || cause.is::<crate::encoder::EncoderError>()
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_that_the_message_quotes_is_said_once() {
+        let read = || crate::data::open("nope.jsonl");
+        let missing = io::Error::from_raw_os_error(2).to_string();
+        let error = anyhow::Error::from(read().unwrap_err());
+        assert_eq!(sentence(&error), format!("cannot read nope.jsonl: {missing}"));
+        let error = read().context("the model stays as it was").unwrap_err();
+        assert_eq!(
+            sentence(&error),
+            format!("the model stays as it was: cannot read nope.jsonl: {missing}")
+        );
+    }
+
+    #[test]
+    fn only_a_reader_that_went_away_is_no_failure() {
+        let of = |kind: io::ErrorKind| anyhow::Error::from(printed(Err(kind.into())).unwrap_err());
+        assert!(of(io::ErrorKind::BrokenPipe).chain().any(nobody_reads));
+        assert!(!of(io::ErrorKind::StorageFull).chain().any(nobody_reads));
+        // A server that hangs up on us is another story.
+        let hung_up = anyhow::Error::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert!(!hung_up.chain().any(nobody_reads));
+    }
 }

@@ -1,25 +1,26 @@
 //! `gnnxml predict`.
 
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use gnnxml_kernels::{Engine, Preference, Processor, Work};
 use gnnxml_shared::api::{Evidence, TagResponse};
+use gnnxml_shared::keygraph::KeyGraph;
 use gnnxml_shared::model::tagger::FinishOptions;
 use rayon::prelude::*;
 use serde::Serialize;
+use serde_json::Value;
 
-use super::WrongInput;
+use super::{WrongInput, printed};
+use crate::data::{CorpusError, Lines, ReadAhead};
 use crate::train::Model;
-
-/// Documents tagged together; output keeps their order.
-const BATCH: usize = 256;
-/// The longest line that is read.
-const LONGEST_LINE: u64 = 256 << 20;
 
 /// Arguments of `gnnxml predict`.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Documents are answered in order and as they come: a program may write one, read its tags and write the next."
+)]
 pub(super) struct Args {
     /// Model directory
     #[arg(long)]
@@ -28,9 +29,9 @@ pub(super) struct Args {
     #[arg(long, default_value_t = 10)]
     top: usize,
     /// Only tags of at least this probability; `auto` takes the one of best F1
-    #[arg(long)]
-    cutoff: Option<String>,
-    /// Say why each tag was given
+    #[arg(long, value_parser = cutoff)]
+    cutoff: Option<Cutoff>,
+    /// Say why each tag was given, with the KeyGraph whose vertices and sentences the evidence names by number
     #[arg(long)]
     explain: bool,
     /// Plain text, one document a line, instead of JSONL
@@ -42,7 +43,7 @@ pub(super) struct Args {
     /// What runs the graph network: the CPU, a GPU, or whichever a short probe finds quicker
     #[arg(long, value_enum, default_value_t = EngineName::Cpu)]
     engine: EngineName,
-    /// JSONL file, or - for standard input
+    /// JSONL file, gzipped or zstd-packed or not, or - for standard input
     #[arg(default_value = "-")]
     file: PathBuf,
 }
@@ -54,10 +55,37 @@ enum EngineName {
     Gpu,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Cutoff {
+    /// The one of best F1 on validation documents.
+    Auto,
+    At(f32),
+}
+
+fn cutoff(given: &str) -> Result<Cutoff, String> {
+    if given == "auto" {
+        return Ok(Cutoff::Auto);
+    }
+    match given.parse::<f32>() {
+        Ok(probability) if (0.0..=1.0).contains(&probability) => Ok(Cutoff::At(probability)),
+        _ => Err(format!(
+            "found {given}, expected a probability from 0 to 1, or auto"
+        )),
+    }
+}
+
+/// A text and what its answer is called.
+struct Document {
+    id: String,
+    text: String,
+}
+
 #[derive(Serialize)]
 struct Line {
     id: String,
     labels: Vec<Label>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keygraph: Option<KeyGraph>,
 }
 
 #[derive(Serialize)]
@@ -75,75 +103,60 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
             .build_global();
     }
     let model = Model::load(&args.model)?;
-    let cutoff = match args.cutoff.as_deref() {
+    let cutoff = match args.cutoff {
         None => 0.0,
-        Some("auto") => model.tagger.score.cutoff,
-        Some(number) => number.parse().map_err(|_| {
-            WrongInput(format!(
-                "--cutoff: found {number:?}, expected a probability or auto"
-            ))
-        })?,
+        Some(Cutoff::Auto) => model.tagger.score.cutoff,
+        Some(Cutoff::At(probability)) => probability,
     };
     let engine = open_engine(args.engine, &model)?;
-    let input: Box<dyn Read> = if args.file == Path::new("-") {
-        Box::new(std::io::stdin().lock())
-    } else {
-        let file = std::fs::File::open(&args.file)
-            .map_err(|error| WrongInput(format!("{}: {error}", args.file.display())))?;
-        if args.file.extension().is_some_and(|e| e == "gz") {
-            Box::new(flate2::read::MultiGzDecoder::new(file))
-        } else {
-            Box::new(file)
-        }
-    };
-    let mut input = BufReader::new(input);
-    let mut out = BufWriter::new(std::io::stdout().lock());
     let options = FinishOptions {
         top: args.top,
         explain: args.explain,
-        keygraph: false,
+        keygraph: args.explain,
     };
-    let mut number = 0u64;
+    let mut documents = ReadAhead::new(documents(&args.file, args.text)?, |document| document.text.len());
+    let mut out = BufWriter::new(std::io::stdout().lock());
     loop {
-        let mut batch: Vec<(String, String)> = Vec::with_capacity(BATCH);
-        while batch.len() < BATCH {
-            let Some(line) = next_line(&mut input, &args.file, number + 1)? else {
-                break;
-            };
-            number += 1;
-            batch.push(document(&line, number, &args)?);
-        }
+        let batch = documents.next_batch()?;
         if batch.is_empty() {
             break;
         }
         let tagged: Vec<anyhow::Result<TagResponse>> = batch
             .par_iter()
-            .map(|(_, text)| {
-                model.tag_with(text, options, |matcher, graph| {
+            .map(|document| {
+                model.tag_with(&document.text, options, |matcher, graph| {
                     let ran = pollster::block_on(engine.logits(graph, |graph| matcher.forward(graph)))?;
                     Ok(ran.logits)
                 })
             })
             .collect();
-        for ((id, _), response) in batch.into_iter().zip(tagged) {
+        for (Document { id, .. }, response) in batch.into_iter().zip(tagged) {
             let response = response.with_context(|| format!("document {id:?}"))?;
-            let kept = response.tags.into_iter().filter(|tag| tag.score >= cutoff);
-            let labels = kept
-                .map(|t| Label {
-                    name: t.name,
-                    score: t.score,
-                    evidence: t.evidence,
-                })
-                .collect();
-            serde_json::to_writer(&mut out, &Line { id, labels })?;
-            out.write_all(b"\n")?;
+            let line = serde_json::to_string(&answer(id, response, cutoff))?;
+            printed(writeln!(out, "{line}"))?;
         }
-        out.flush()?;
+        printed(out.flush())?;
     }
     if let Some(trouble) = engine.trouble().filter(|_| args.engine == EngineName::Gpu) {
         eprintln!("some documents were computed on the CPU: {trouble}");
     }
     Ok(())
+}
+
+fn answer(id: String, response: TagResponse, cutoff: f32) -> Line {
+    let kept = response.tags.into_iter().filter(|tag| tag.score >= cutoff);
+    let labels = kept
+        .map(|tag| Label {
+            name: tag.name,
+            score: tag.score,
+            evidence: tag.evidence,
+        })
+        .collect();
+    Line {
+        id,
+        labels,
+        keygraph: response.keygraph,
+    }
 }
 
 /// The processor of the graph network, named on standard error unless it is the one nobody asked about.
@@ -177,53 +190,41 @@ fn open_engine(name: EngineName, model: &Model) -> anyhow::Result<Engine> {
     Ok(engine)
 }
 
-/// A line without its end, or nothing at the end of the input.
-fn next_line(input: &mut impl BufRead, file: &Path, number: u64) -> anyhow::Result<Option<String>> {
-    let mut bytes = Vec::new();
-    let read = input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut bytes)?;
-    if read == 0 {
-        return Ok(None);
-    }
-    if read as u64 == LONGEST_LINE && bytes.last() != Some(&b'\n') {
-        let reason = format!(
-            "{}:{number}: a line longer than {LONGEST_LINE} bytes",
-            file.display()
-        );
-        return Err(WrongInput(reason).into());
-    }
-    while matches!(bytes.last(), Some(b'\n' | b'\r')) {
-        bytes.pop();
-    }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        WrongInput(format!(
-            "{}:{number}: not UTF-8 at byte {}",
-            file.display(),
-            error.utf8_error().valid_up_to()
-        ))
-    })?;
-    Ok(Some(text))
+/// The documents of the input, one a line; ends with the first that is none.
+fn documents(
+    file: &Path,
+    plain: bool,
+) -> Result<impl Iterator<Item = Result<Document, CorpusError>> + Send + use<>, CorpusError> {
+    let mut lines = Lines::open(file)?;
+    Ok(std::iter::from_fn(move || {
+        let line = match lines.next_line()? {
+            Ok(line) => line.to_owned(),
+            Err(error) => return Some(Err(error)),
+        };
+        let number = lines.number();
+        // An empty line is a document without words: it gets an answer like any other.
+        if plain || line.trim().is_empty() {
+            let id = number.to_string();
+            return Some(Ok(Document { id, text: line }));
+        }
+        Some(parse(&line, number).map_err(|found| {
+            let expected = "a JSON object with \"text\" (plain text needs --text)";
+            CorpusError::record(lines.file(), number, found, expected)
+        }))
+    }))
 }
 
-/// Id and text of one input line. An empty line is a document without words: it gets an answer like any other.
-fn document(line: &str, number: u64, args: &Args) -> anyhow::Result<(String, String)> {
-    if args.text || line.trim().is_empty() {
-        return Ok((number.to_string(), line.to_owned()));
-    }
-    let wrong = |found: String| {
-        WrongInput(format!(
-            "{}:{number}: {found}; expected a JSON object with \"text\" (plain text needs --text)",
-            args.file.display()
-        ))
+/// A document, or what was found instead.
+fn parse(line: &str, number: u64) -> Result<Document, String> {
+    let mut value: Value =
+        serde_json::from_str(line).map_err(|error| format!("no JSON at column {}", error.column()))?;
+    let Some(Value::String(text)) = value.get_mut("text").map(Value::take) else {
+        return Err("no string \"text\"".into());
     };
-    let value: serde_json::Value = serde_json::from_str(line).map_err(|e| wrong(format!("not JSON: {e}")))?;
-    let text = value
-        .get("text")
-        .and_then(|t| t.as_str())
-        .ok_or_else(|| wrong("no \"text\"".into()))?;
     let id = match value.get("id") {
-        None | Some(serde_json::Value::Null) => number.to_string(),
-        Some(serde_json::Value::String(id)) => id.clone(),
+        None | Some(Value::Null) => number.to_string(),
+        Some(Value::String(id)) => id.clone(),
         Some(other) => other.to_string(),
     };
-    Ok((id, text.to_owned()))
+    Ok(Document { id, text })
 }

@@ -49,7 +49,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args) -> anyhow::Result<()> {
     if args.print_openapi {
-        print!("{}", server::openapi_json());
+        super::print(&server::openapi_json())?;
         return Ok(());
     }
     let (config, log) = settings(args).map_err(|error| super::WrongInput(error.to_string()))?;
@@ -83,8 +83,8 @@ async fn serve(config: ServerConfig) -> anyhow::Result<()> {
         tracing::info!("stopping: the last answers are sent, running children save");
         stop.send_replace(true);
     });
-    // Scripts wait for this line.
-    println!("listening on http://{bound}");
+    // Scripts wait for this line; a page is served whoever read it.
+    let _ = say!("listening on http://{bound}");
     tracing::info!(%bound, "listening");
     server::serve(listener, state, stopped).await;
     tracing::info!("stopped");

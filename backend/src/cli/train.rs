@@ -60,7 +60,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args) -> anyhow::Result<()> {
     if let Some(name) = &args.print_preset {
-        print!("{}", preset(name).map_err(|e| WrongInput(e.to_string()))?);
+        super::print(preset(name).map_err(|e| WrongInput(e.to_string()))?)?;
         return Ok(());
     }
     let (Some(corpus), Some(out)) = (&args.corpus, &args.out) else {

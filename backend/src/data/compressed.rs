@@ -52,10 +52,18 @@ pub(super) fn unpack(raw: impl Read + Send + 'static) -> io::Result<Box<dyn BufR
     })
 }
 
-/// The first four bytes, fewer if there are no more. A pipe may deliver them one at a time.
+/// As many first bytes as it takes to tell. A pipe may deliver them one at a time, and may wait for an answer to the first.
 fn first_bytes(raw: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut start = Vec::with_capacity(ZSTD_MAGIC.len());
-    raw.take(ZSTD_MAGIC.len() as u64).read_to_end(&mut start)?;
+    while start.len() < ZSTD_MAGIC.len()
+        && [&GZIP_MAGIC[..], &ZSTD_MAGIC]
+            .iter()
+            .any(|magic| magic.starts_with(&start))
+    {
+        if raw.by_ref().take(1).read_to_end(&mut start)? == 0 {
+            break;
+        }
+    }
     Ok(start)
 }
 
@@ -201,6 +209,14 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn no_more_bytes_are_waited_for_than_it_takes_to_tell() {
+        let told = |mut bytes: &[u8]| first_bytes(&mut bytes).unwrap().len();
+        assert_eq!(told(b"\n{\"text\":"), 1);
+        assert_eq!(told(&gzip(b"roses")), 3);
+        assert_eq!(told(&ZSTD_MAGIC), 4);
     }
 
     #[test]

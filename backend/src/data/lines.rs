@@ -3,10 +3,13 @@
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
+use super::compressed::unpack;
 use super::error::CorpusError;
+use super::reader::ReadOptions;
+use super::source::open_text;
 
 /// Reads one line after the other into a buffer that is used again.
-pub(super) struct Lines {
+pub(crate) struct Lines {
     file: PathBuf,
     input: Box<dyn BufRead + Send>,
     buffer: Vec<u8>,
@@ -15,6 +18,17 @@ pub(super) struct Lines {
 }
 
 impl Lines {
+    /// The lines of a file, packed or not; `-` is standard input.
+    pub(crate) fn open(file: &Path) -> Result<Self, CorpusError> {
+        let longest = ReadOptions::default().longest_record;
+        if file != Path::new("-") {
+            return Ok(Self::new(file, open_text(file)?, longest));
+        }
+        let name = Path::new("standard input");
+        let input = unpack(io::stdin()).map_err(|error| broken_input(name, 1, error))?;
+        Ok(Self::new(name, input, longest))
+    }
+
     /// `longest`: bytes beyond which a line is refused instead of being gathered in memory.
     pub(super) fn new(file: &Path, input: Box<dyn BufRead + Send>, longest: usize) -> Self {
         Self {
@@ -27,16 +41,17 @@ impl Lines {
     }
 
     /// Number of the line read last, from 1.
-    pub(super) fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    pub(super) fn file(&self) -> &Path {
+    /// What complaints call the file.
+    pub(crate) fn file(&self) -> &Path {
         &self.file
     }
 
     /// The next line without its end, `None` after the last.
-    pub(super) fn next_line(&mut self) -> Option<Result<&str, CorpusError>> {
+    pub(crate) fn next_line(&mut self) -> Option<Result<&str, CorpusError>> {
         self.buffer.clear();
         let length = match self.gather() {
             Ok(0) => return None,

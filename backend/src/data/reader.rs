@@ -171,6 +171,11 @@ impl CorpusReader {
         }
     }
 
+    /// What is read.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
     /// The first [`COMPLAINTS_KEPT`] complaints so far.
     pub fn complaints(&self) -> &[Complaint] {
         &self.complaints
@@ -204,8 +209,11 @@ impl CorpusReader {
         document
     }
 
-    /// What is wrong with an id that came before.
-    fn repeats(&mut self, id: &str) -> Option<Complaint> {
+    /// What is wrong with an id, if anything is.
+    fn wrong_id(&mut self, id: &str) -> Option<Complaint> {
+        if id.is_empty() {
+            return Some(complaint(&self.file, self.line, "an empty id", "an id"));
+        }
         if self.seen.insert(content_hash(id.as_bytes())) {
             return None;
         }
@@ -215,8 +223,17 @@ impl CorpusReader {
             format!("the id {} a second time", quote(id)),
             "an id that no other document has",
         );
-        self.repeated.get_or_insert_with(|| (found.clone(), 0)).1 += 1;
-        Some(found)
+        if !self.options.keep_repeated_ids {
+            return Some(found);
+        }
+        if self.wanted(id) {
+            self.repeated.get_or_insert((found, 0)).1 += 1;
+        }
+        None
+    }
+
+    fn wanted(&self, id: &str) -> bool {
+        self.options.ids.as_ref().is_none_or(|ids| ids.contains(id))
     }
 
     /// Leaves a bad record out if the budget allows, otherwise turns it into the error that ends the stream.
@@ -251,21 +268,10 @@ impl Iterator for CorpusReader {
                 }
                 Some(Ok(Record { line, document })) => {
                     self.line = line;
-                    if document.id.is_empty() {
-                        complaint(&self.file, line, "an empty id", "an id")
-                    } else if let Some(repeated) = self.repeats(&document.id)
-                        && !self.options.keep_repeated_ids
-                    {
-                        repeated
-                    } else if self
-                        .options
-                        .ids
-                        .as_ref()
-                        .is_some_and(|ids| !ids.contains(&document.id))
-                    {
-                        continue;
-                    } else {
-                        return Some(Ok(self.named(document)));
+                    match self.wrong_id(&document.id) {
+                        Some(wrong) => wrong,
+                        None if self.wanted(&document.id) => return Some(Ok(self.named(document))),
+                        None => continue,
                     }
                 }
                 Some(Err(CorpusError::Record(complaint))) => complaint,

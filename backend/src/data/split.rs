@@ -13,6 +13,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::document::Document;
 use super::error::CorpusError;
+use super::reader::CorpusReader;
 use super::source::CorpusSource;
 use super::statistics::normalised_text_hash;
 
@@ -63,17 +64,17 @@ impl Split {
         Ok(sketch.split(options))
     }
 
-    /// Sends every document to its part: the second pass.
+    /// Sends every document to its part: the second pass, over the corpus that was decided over.
     pub fn deal(
         &self,
-        source: &CorpusSource,
+        documents: &mut CorpusReader,
         mut each: impl FnMut(Part, Document) -> Result<(), CorpusError>,
     ) -> Result<(), CorpusError> {
         let mut place = 0;
-        for document in source.open()? {
+        while let Some(document) = documents.next() {
             let document = document?;
             let Some(&part) = self.parts.get(place) else {
-                return Err(changed(source));
+                return Err(changed(documents));
             };
             each(part, document)?;
             place += 1;
@@ -81,7 +82,7 @@ impl Split {
         if place == self.parts.len() {
             Ok(())
         } else {
-            Err(changed(source))
+            Err(changed(documents))
         }
     }
 
@@ -95,9 +96,9 @@ impl Split {
     }
 }
 
-fn changed(source: &CorpusSource) -> CorpusError {
+fn changed(documents: &CorpusReader) -> CorpusError {
     CorpusError::file(
-        source.path(),
+        documents.file(),
         0,
         "other documents than in the first pass",
         "a file that does not change meanwhile",

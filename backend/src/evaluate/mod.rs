@@ -1,6 +1,6 @@
 //! Scoring a model on a labelled corpus.
 //!
-//! It never trains and never looks at a label it was not asked about. Start reading at [`evaluate`].
+//! It never trains and never looks at a label it was not asked about. Start reading at [`evaluate_documents`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,18 +8,27 @@ use gnnxml_shared::metrics::{Evaluation, EvaluationOptions, EvaluationReport, La
 
 use gnnxml_shared::model::tagger::Tagger;
 
-use crate::data::{CorpusSource, for_each_document};
+use crate::data::{CorpusReader, CorpusSource, for_each_document};
 use crate::server::TaggingEngine;
 use crate::train::Model;
 
 /// Labels of a document that are looked at: far beyond the largest k, and below any sensible cut-off.
 pub const DEPTH: usize = 100;
 
-/// Scores every document of `source` and counts what was right.
+/// [`evaluate_documents`] on all of `source`.
+pub fn evaluate(model: &Model, source: &CorpusSource, threads: usize) -> anyhow::Result<EvaluationReport> {
+    evaluate_documents(model, &mut source.open()?, threads)
+}
+
+/// Scores every document and counts what was right. What was not even a document, the reader can tell.
 ///
 /// Labels the model never saw are counted and left out of the truth; documents left without a label are counted and not
 /// scored. The figures do not depend on the number of threads.
-pub fn evaluate(model: &Model, source: &CorpusSource, threads: usize) -> anyhow::Result<EvaluationReport> {
+pub fn evaluate_documents(
+    model: &Model,
+    documents: &mut CorpusReader,
+    threads: usize,
+) -> anyhow::Result<EvaluationReport> {
     let rank = |text: &str| {
         let calibration = &model.tagger.score.calibration;
         let candidates = model.candidates(text, DEPTH)?;
@@ -27,8 +36,8 @@ pub fn evaluate(model: &Model, source: &CorpusSource, threads: usize) -> anyhow:
             .map(|c| (c.label, calibration.probability(c.log_score)))
             .collect())
     };
-    let documents = model.manifest.corpus.documents as u64;
-    evaluate_ranking(&model.tagger, documents, rank, source, threads)
+    let trained = model.manifest.corpus.documents as u64;
+    evaluate_ranking(&model.tagger, trained, rank, documents, threads)
 }
 
 /// What a page fetches for a document, beside the core.
@@ -42,10 +51,10 @@ pub struct Fetched {
     pub most_bytes: u64,
 }
 
-/// [`evaluate`] for an exported bundle: what its whole numbers cost, and what a page has to fetch.
+/// [`evaluate_documents`] for an exported bundle: what its whole numbers cost, and what a page has to fetch.
 pub fn evaluate_bundle(
     engine: &TaggingEngine,
-    source: &CorpusSource,
+    documents: &mut CorpusReader,
     threads: usize,
 ) -> anyhow::Result<(EvaluationReport, Fetched)> {
     // Documents, clusters and bytes in all; most bytes.
@@ -54,15 +63,16 @@ pub fn evaluate_bundle(
         let answer = engine.tag(text, DEPTH, false)?;
         let bytes = engine.shard_bytes(&answer);
         let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
-        let [documents, clusters, all, most] = *counted;
+        let [ranked, clusters, all, most] = *counted;
         let asked = answer.clusters.len() as u64;
-        *counted = [documents + 1, clusters + asked, all + bytes, most.max(bytes)];
+        *counted = [ranked + 1, clusters + asked, all + bytes, most.max(bytes)];
         Ok(answer.tags.iter().map(|tag| (tag.label, tag.score)).collect())
     };
-    let tagger = engine.tagger();
-    let report = evaluate_ranking(tagger, tagger.tfidf.documents().into(), rank, source, threads)?;
-    let [documents, clusters, all, most_bytes] = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mean = |sum: u64| sum as f64 / documents.max(1) as f64;
+    // As the model counts them: what it learned later is not among the documents its words were weighted by.
+    let trained = engine.manifest().documents;
+    let report = evaluate_ranking(engine.tagger(), trained, rank, documents, threads)?;
+    let [ranked, clusters, all, most_bytes] = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mean = |sum: u64| sum as f64 / ranked.max(1) as f64;
     let fetched = Fetched {
         clusters: mean(clusters),
         mean_bytes: mean(all),
@@ -71,17 +81,18 @@ pub fn evaluate_bundle(
     Ok((report, fetched))
 }
 
-/// Counts what is right in the rankings of `rank`: labels with their probabilities, best first.
+/// Counts what is right in the rankings of `rank`: labels with their probabilities, best first. `trained` is the number of
+/// documents that the model's label counts are out of.
 fn evaluate_ranking(
     tagger: &Tagger,
-    documents: u64,
+    trained: u64,
     rank: impl Fn(&str) -> anyhow::Result<Vec<(u32, f32)>> + Sync,
-    source: &CorpusSource,
+    documents: &mut CorpusReader,
     threads: usize,
 ) -> anyhow::Result<EvaluationReport> {
     let labels = &tagger.labels;
     let counts = labels.iter().map(|label| label.count).collect();
-    let frequencies = Arc::new(LabelFrequencies::new(counts, documents, Propensity::default()));
+    let frequencies = Arc::new(LabelFrequencies::new(counts, trained, Propensity::default()));
     let mut by_name: Vec<(&str, u32)> = (labels.iter().enumerate())
         .map(|(l, label)| (label.name.as_str(), l as u32))
         .collect();
@@ -92,7 +103,7 @@ fn evaluate_ranking(
     };
     let failed: Mutex<Option<anyhow::Error>> = Mutex::new(None);
     let states = for_each_document(
-        &mut source.open()?,
+        documents,
         threads,
         || Evaluation::new(Arc::clone(&frequencies), options.clone()),
         |evaluation, _, document| {
@@ -101,6 +112,10 @@ fn evaluate_ranking(
                 .map(|at| by_name[at].1)
                 .collect();
             evaluation.add_unknown_labels(document.labels.len() - truth.len());
+            if truth.is_empty() {
+                evaluation.add(&[], &truth);
+                return;
+            }
             match rank(&document.text) {
                 Ok(ranked) => evaluation.add(&ranked, &truth),
                 Err(error) => {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::calibration::Calibration;
 use super::exact_sum::ExactSum;
 use super::propensity::LabelFrequencies;
-use super::report::{BucketFigures, CalibrationBin, EvaluationReport, FrequencyBucket};
+use super::report::{BucketFigures, EvaluationReport, FrequencyBucket};
 
 /// What to measure.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +30,10 @@ impl Default for EvaluationOptions {
 
 /// Steps of the search for the best cutoff.
 const CUTOFF_STEPS: usize = 1000;
+
+/// Labels of a document that are shown unless told otherwise. Far below them nearly every probability is about 0 and about
+/// right, which flatters an error averaged over all.
+const SHOWN: usize = 10;
 
 /// No hit so far.
 const NEVER: u32 = u32::MAX;
@@ -57,7 +62,10 @@ pub struct Evaluation {
     confusion: Vec<Confusion>,
     /// Best place (from 0) at which each label was ever right; [`NEVER`] if it was not.
     best_place: Vec<u32>,
-    calibration: Vec<Bin>,
+    /// Of every ranked label.
+    calibration: Calibration,
+    /// Of the first [`SHOWN`] of each document.
+    calibration_shown: Calibration,
     /// Right and wrong predictions by probability, for the best cutoff.
     cutoffs: Vec<[u64; 2]>,
     truths: u64,
@@ -90,13 +98,6 @@ struct Confusion {
     truth: u32,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Bin {
-    predictions: u64,
-    hits: u64,
-    confidence: ExactSum,
-}
-
 impl Evaluation {
     /// `labels`: the training counts that propensities and frequency buckets come from.
     pub fn new(labels: Arc<LabelFrequencies>, options: EvaluationOptions) -> Self {
@@ -105,7 +106,8 @@ impl Evaluation {
             at: vec![AtDepth::default(); options.depths.len()],
             confusion: vec![Confusion::default(); known],
             best_place: vec![NEVER; known],
-            calibration: vec![Bin::default(); options.calibration_bins.max(1)],
+            calibration: Calibration::new(options.calibration_bins),
+            calibration_shown: Calibration::new(options.calibration_bins),
             cutoffs: vec![[0; 2]; CUTOFF_STEPS + 1],
             labels,
             options,
@@ -155,7 +157,6 @@ impl Evaluation {
         for &label in truth {
             self.confusion[label as usize].truth += 1;
         }
-        let bins = self.calibration.len();
         for (place, (&(label, probability), &hit)) in ranked.iter().zip(hit).enumerate() {
             let confusion = &mut self.confusion[label as usize];
             if probability >= self.options.threshold {
@@ -169,10 +170,10 @@ impl Evaluation {
             // NaN becomes 0: a prediction without a probability is one without confidence.
             let probability = f64::from(probability).clamp(0.0, 1.0);
             let probability = if probability.is_nan() { 0.0 } else { probability };
-            let bin = &mut self.calibration[((probability * bins as f64) as usize).min(bins - 1)];
-            bin.predictions += 1;
-            bin.hits += u64::from(hit);
-            bin.confidence.add(probability);
+            self.calibration.add(probability, hit);
+            if place < SHOWN {
+                self.calibration_shown.add(probability, hit);
+            }
             // The nudge keeps a probability written with three digits in its own step despite single precision.
             let step = (probability * CUTOFF_STEPS as f64 + 1e-3) as usize;
             self.cutoffs[step.min(CUTOFF_STEPS)][usize::from(!hit)] += 1;
@@ -205,11 +206,8 @@ impl Evaluation {
         for (ours, &theirs) in self.best_place.iter_mut().zip(&other.best_place) {
             *ours = (*ours).min(theirs);
         }
-        for (ours, theirs) in self.calibration.iter_mut().zip(&other.calibration) {
-            ours.predictions += theirs.predictions;
-            ours.hits += theirs.hits;
-            ours.confidence.merge(theirs.confidence);
-        }
+        self.calibration.merge(&other.calibration);
+        self.calibration_shown.merge(&other.calibration_shown);
         for (ours, theirs) in self.cutoffs.iter_mut().zip(&other.cutoffs) {
             ours[0] += theirs[0];
             ours[1] += theirs[1];
@@ -238,7 +236,11 @@ impl Evaluation {
         }
         values.insert("micro_f1".into(), 100.0 * self.micro_f1());
         values.insert("macro_f1".into(), 100.0 * self.macro_f1());
-        values.insert("ece".into(), 100.0 * self.expected_calibration_error());
+        values.insert("ece".into(), 100.0 * self.calibration.expected_error());
+        values.insert(
+            "ece_shown".into(),
+            100.0 * self.calibration_shown.expected_error(),
+        );
         let (best_cutoff, best) = self.best_cutoff();
         EvaluationReport {
             documents: self.documents,
@@ -248,7 +250,7 @@ impl Evaluation {
             best_cutoff,
             best_cutoff_micro_f1: 100.0 * best,
             buckets,
-            calibration: self.calibration_bins(),
+            calibration: self.calibration.bins(),
         }
     }
 
@@ -288,17 +290,6 @@ impl Evaluation {
         ratio(occurring.iter().sum(), occurring.len() as f64)
     }
 
-    /// Σ_b (n_b / n)·|accuracy_b − confidence_b| over every ranked label.
-    fn expected_calibration_error(&self) -> f64 {
-        let all: u64 = self.calibration.iter().map(|bin| bin.predictions).sum();
-        let gaps: f64 = self
-            .calibration
-            .iter()
-            .map(|bin| (bin.hits as f64 - bin.confidence.value()).abs())
-            .sum();
-        ratio(gaps, all as f64)
-    }
-
     /// The highest of the best cutoffs among 0, 0.001, … 1, with its micro-F1.
     fn best_cutoff(&self) -> (f64, f64) {
         let (mut right, mut predicted) = (0_u64, 0_u64);
@@ -312,22 +303,6 @@ impl Evaluation {
             }
         }
         best
-    }
-
-    fn calibration_bins(&self) -> Vec<CalibrationBin> {
-        let width = 1.0 / self.calibration.len() as f64;
-        self.calibration
-            .iter()
-            .enumerate()
-            .filter(|(_, bin)| bin.predictions > 0)
-            .map(|(number, bin)| CalibrationBin {
-                from: number as f64 * width,
-                to: (number + 1) as f64 * width,
-                predictions: bin.predictions,
-                confidence: bin.confidence.value() / bin.predictions as f64,
-                accuracy: bin.hits as f64 / bin.predictions as f64,
-            })
-            .collect()
     }
 }
 
@@ -420,6 +395,6 @@ fn discount(place: usize) -> f64 {
 }
 
 /// A part of a whole; nothing of nothing is 0.
-fn ratio(part: f64, whole: f64) -> f64 {
+pub(super) fn ratio(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }

@@ -4,6 +4,7 @@
 //! document at a time, sums go out. The sums are exact, so the figures do not depend on how documents were spread over
 //! threads. Start reading at [`Evaluation`], then [`label_propensity`].
 
+mod calibration;
 mod evaluation;
 mod exact_sum;
 mod propensity;

@@ -85,7 +85,7 @@ pub struct EvaluationReport {
     /// True labels left out because training never saw them.
     pub unknown_labels: u64,
     /// By name, in percent: `P@1`, `nDCG@3`, `PSP@5`, `PSnDCG@5`, `R@5`, `RP@5`, `coverage@5`, `micro_f1`,
-    /// `macro_f1`, `ece`.
+    /// `macro_f1`, `ece` over all labels that were ranked, `ece_shown` over the first ten of each document.
     pub values: BTreeMap<String, f64>,
     /// The probability at which keeping a label gives the best micro-F1 here, and that micro-F1 in percent.
     pub best_cutoff: f64,

@@ -105,6 +105,28 @@ fn calibration_and_best_cutoff_by_hand() {
 }
 
 #[test]
+fn the_calibration_error_of_what_is_shown_stops_at_ten_labels() {
+    let labels = Arc::new(LabelFrequencies::new(vec![5; 12], 100, Propensity::default()));
+    let mut evaluation = Evaluation::new(
+        labels,
+        EvaluationOptions {
+            calibration_bins: 2,
+            ..Default::default()
+        },
+    );
+    // Right at 0.75, wrong at 0.25 nine times; then, not shown any more, one right and one wrong at 0.
+    let shown = [(0, 0.75)].into_iter().chain((1..10).map(|label| (label, 0.25)));
+    let ranked: Vec<(u32, f32)> = shown.chain([(10, 0.0), (11, 0.0)]).collect();
+    evaluation.add(&ranked, &[0, 10]);
+    let report = evaluation.finish();
+    // Above 0.5: |1 − 0.75|. Below: nothing right of 9·0.25, |0 − 2.25|.
+    assert_percent(&report, "ece_shown", 100.0 * (0.25 + 2.25) / 10.0);
+    // The two below add one that is right: |1 − 2.25|, among twelve.
+    assert_percent(&report, "ece", 100.0 * (0.25 + 1.25) / 12.0);
+    assert_eq!(report.calibration[0].predictions, 11);
+}
+
+#[test]
 fn frequency_buckets_by_hand() {
     let report = example(EvaluationOptions {
         depths: vec![3],

@@ -32,14 +32,14 @@ pub(super) fn report(corpus: &Path, dims: usize) -> anyhow::Result<()> {
     let words = started.elapsed().as_secs_f64();
     let fitted = Instant::now();
     let lsa = lsa::fit(&rows, tfidf.len(), dims, config.seed)?;
-    println!(
+    say!(
         "lsa: {} documents, {} terms, {} dimensions: words {words:.1} s, fit {:.1} s, peak memory {}",
         rows.len(),
         tfidf.len(),
         lsa.dims(),
         fitted.elapsed().as_secs_f64(),
         peak_memory().map_or("unknown".into(), |bytes| format!("{:.2} GB", bytes as f64 / 1e9))
-    );
+    )?;
     Ok(())
 }
 

@@ -35,7 +35,7 @@ impl Prepared {
             let linear = self.fit_linear(train_rows, width, |_| true)?;
             let seconds = clock.elapsed().as_secs_f64();
             let found = self.strongest(&linear.log_odds(valid_rows));
-            self.print_row(name, &found, &format!("– | {seconds:.1} in all | – | – | – | –"));
+            self.print_row(name, &found, &format!("– | {seconds:.1} in all | – | – | – | –"))?;
         }
         Ok(())
     }
@@ -118,7 +118,6 @@ impl Prepared {
             "{:?} and linear, the network's share {share:.1}",
             options.model.variant
         );
-        self.print_row(&name, &self.strongest(&mixed), "– | – | – | – | – | –");
-        Ok(())
+        self.print_row(&name, &self.strongest(&mixed), "– | – | – | – | – | –")
     }
 }

@@ -8,7 +8,7 @@ use crate::matcher::{Lists, PreparedWriter, TrainData, TrainOptions, train};
 impl Prepared {
     /// Epoch time against documents and clusters, on parts and repetitions of the corpus.
     pub(super) fn growth(&self, base: &TrainOptions) -> anyhow::Result<()> {
-        println!("\n| documents | clusters | s an epoch | µs a document |\n|---|---|---|---|");
+        say!("\n| documents | clusters | s an epoch | µs a document |\n|---|---|---|---|")?;
         let n = self.train.len();
         for (documents, clusters) in [
             (n / 3, self.clusters),
@@ -44,10 +44,10 @@ impl Prepared {
                 validation: None,
             };
             let seconds = train(data, &options, &mut |_| {})?.step_seconds;
-            println!(
+            say!(
                 "| {documents} | {clusters} | {seconds:.2} | {:.0} |",
                 1e6 * seconds / documents as f64
-            );
+            )?;
         }
         Ok(())
     }

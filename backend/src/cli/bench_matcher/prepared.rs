@@ -46,7 +46,7 @@ pub(super) struct Prepared {
 impl Prepared {
     pub(super) fn new(args: &Args, folder: &Path) -> anyhow::Result<Self> {
         let clock = Instant::now();
-        let said = |what: &str| println!("{:6.1} s  {what}", clock.elapsed().as_secs_f64());
+        let said = |what: &str| say!("{:6.1} s  {what}", clock.elapsed().as_secs_f64());
         let train_documents = read(&args.corpus, args.ids.as_deref(), args.limit)?;
         let valid_documents = read(&args.valid, None, args.limit)?;
         if train_documents.is_empty() || valid_documents.is_empty() {
@@ -72,7 +72,7 @@ impl Prepared {
             lexicon.add(&document.text, language);
         }
         let (tfidf, lexicon) = (Arc::new(tfidf.finish()), lexicon.finish());
-        said("vocabulary and entity lexicon learned");
+        said("vocabulary and entity lexicon learned")?;
         let transform = |documents: &[Document]| -> Vec<SparseVector> {
             documents
                 .par_iter()
@@ -82,7 +82,7 @@ impl Prepared {
         let (train_rows, valid_rows) = (transform(&train_documents), transform(&valid_documents));
         let width = if args.full { 384 } else { 128 };
         let lsa = crate::encoder::lsa::fit(&train_rows, tfidf.len(), width, 0)?;
-        said("LSA fitted");
+        said("LSA fitted")?;
         let dense = |rows: &[SparseVector]| {
             let mut dense = vec![0.0; rows.len() * width];
             dense
@@ -119,7 +119,7 @@ impl Prepared {
             ..config.clusters.clone()
         };
         let clusters = cluster_labels(&carriers, LabelVectors::Sparse(vectors), &options)?;
-        said("labels clustered");
+        said("labels clustered")?;
         let assignment = clusters.assignment().to_vec();
         let positives = |labels: &Lists| {
             let mut lists = Lists::new();
@@ -139,7 +139,7 @@ impl Prepared {
         };
         let train = prepare("train.graphs", &train_documents, &train_rows)?;
         let valid = prepare("valid.graphs", &valid_documents, &valid_rows)?;
-        said("KeyGraphs built, vertex features laid out");
+        said("KeyGraphs built, vertex features laid out")?;
         Ok(Self {
             config,
             tfidf_terms: tfidf.len(),
@@ -161,9 +161,9 @@ impl Prepared {
         })
     }
 
-    pub(super) fn describe(&self) {
+    pub(super) fn describe(&self) -> anyhow::Result<()> {
         let vertices: usize = (0..self.train.len()).map(|d| self.train.get(d).vertices).sum();
-        println!(
+        say!(
             "{} documents to learn from, {} to score, {} labels in {} clusters, {} terms, {:.1} vertices a document",
             self.train.len(),
             self.valid.len(),
@@ -171,19 +171,20 @@ impl Prepared {
             self.clusters,
             self.tfidf_terms,
             vertices as f64 / self.train.len() as f64,
-        );
+        )?;
         let mut sizes = vec![0usize; self.clusters];
         for &cluster in &self.assignment {
             sizes[cluster as usize] += 1;
         }
         sizes.sort_unstable();
-        println!(
+        say!(
             "clusters of {} to {} labels, half of them of {} or more; {:.2} clusters a document",
             sizes[0],
             sizes[self.clusters - 1],
             sizes[self.clusters / 2],
             self.valid_positives.items().len() as f64 / self.valid_positives.len() as f64,
-        );
+        )?;
+        Ok(())
     }
 }
 

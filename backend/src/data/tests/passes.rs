@@ -118,7 +118,7 @@ proptest! {
         let split = Split::of(&source, &options).unwrap();
         prop_assert_eq!(&split, &Split::of(&source, &options).unwrap());
         let mut parts: HashMap<String, Part> = HashMap::new();
-        split.deal(&source, |part, document| { parts.insert(document.id, part); Ok(()) }).unwrap();
+        split.deal(&mut source.open().unwrap(), |part, document| { parts.insert(document.id, part); Ok(()) }).unwrap();
         prop_assert_eq!(parts.len(), documents.len());
         // Duplicates stay together.
         let mut by_text: HashMap<&str, Part> = HashMap::new();
