@@ -29,10 +29,14 @@ function start({ script, wasm }) {
   return modules.get(script);
 }
 
-async function manifestOf(base) {
-  const answer = await fetch(`${base}manifest.json`);
+async function manifestOf(base, cache = "default") {
+  const answer = await fetch(`${base}manifest.json`, { cache });
   if (!answer.ok) throw new Error(`the server answered ${answer.status} for the model's manifest`);
-  return answer.json();
+  return answer.json().catch((error) => {
+    if (cache === "reload") throw error;
+    // What lies in a cache may be what is wrong.
+    return manifestOf(base, "reload");
+  });
 }
 
 async function load({ id, base, options }) {
