@@ -10,12 +10,17 @@ async function fromDisk(address) {
   return readFile(address);
 }
 
+async function instantiate(wasm = new URL("./tagger_bg.wasm", import.meta.url)) {
+  const isOnDisk = (typeof wasm === "string" || wasm instanceof URL) && String(wasm).startsWith("file:");
+  await init({ module_or_path: isOnDisk ? await fromDisk(new URL(wasm)) : wasm });
+}
+
+/** The module, compiled once; what could not be fetched is fetched anew the next time. */
 function start(wasm) {
-  ready ??= (async () => {
-    let module = wasm ?? new URL("./tagger_bg.wasm", import.meta.url);
-    if (module instanceof URL && module.protocol === "file:") module = await fromDisk(module);
-    await init({ module_or_path: module });
-  })();
+  ready ??= instantiate(wasm).catch((error) => {
+    ready = undefined;
+    throw error;
+  });
   return ready;
 }
 
