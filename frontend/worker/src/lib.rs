@@ -179,7 +179,7 @@ impl Tagger {
         encoder.map_or_else(Vec::new, |encoder| encoder.encode(&sentences))
     }
 
-    /// What computes: `WebGPU` where it runs the networks, `WASM SIMD` otherwise.
+    /// What computes: `WebGPU` where it runs the networks, otherwise `WASM SIMD`, or `WASM` in the plain build.
     pub fn engine(&self) -> String {
         if self.processor.is_gpu() {
             "WebGPU".into()
