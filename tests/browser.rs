@@ -307,7 +307,7 @@ fn no_page_has_a_serious_accessibility_violation_or_a_console_error() -> Result<
                 width,
                 height,
                 dark,
-                webgpu: false,
+                ..BrowserOptions::default()
             })?;
             for (name, path) in [
                 ("tag", "/"),

@@ -69,14 +69,26 @@ async function modelList(request) {
   }
 }
 
-// A model's files carry its id in their address, and the id is a hash of its content: what was kept once is right.
+// A model's id and the names of its parts are hashes of their content: what was kept once is right. Bytes that do not
+// match are passed on, for the tagger to refuse and to ask for again; they are never kept.
 async function modelPart(request, url) {
   const cache = await caches.open(MODELS);
-  const kept = await cache.match(url.href, { ignoreVary: true });
+  const kept = request.cache === "reload" ? undefined : await cache.match(url.href, { ignoreVary: true });
   if (kept) return kept;
   const response = await fetch(request);
-  if (response.status === 200) await keep(cache, url.href, response.clone());
-  return response;
+  if (response.status !== 200) return response;
+  const bytes = await response.arrayBuffer();
+  const whole = () => new Response(bytes, { headers: { "content-type": response.headers.get("content-type") ?? "" } });
+  if (await isPromised(bytes, url.pathname)) await keep(cache, url.href, whole());
+  return whole();
+}
+
+// Whether bytes are what their address says: the first digits of their SHA-256 stand in a part's own name and, for a
+// manifest, are the model's id.
+async function isPromised(bytes, path) {
+  const [, promised] = path.match(/-([0-9a-f]{16})\.bin$/) ?? path.match(/\/([0-9a-f]{16})\/bundle\/manifest\.json$/) ?? [];
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return promised === Array.from(digest.subarray(0, 8), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 // A full disk must not stop the page: the answer goes through, only the copy is lost, and the page is told.
@@ -84,6 +96,8 @@ async function keep(cache, url, response) {
   try {
     await cache.put(url, response);
   } catch (error) {
+    // A body that broke off on its way says nothing about the disk.
+    if (error.name !== "QuotaExceededError") return;
     const clients = await self.clients.matchAll({ includeUncontrolled: true });
     for (const client of clients) client.postMessage({ kind: "storage_full", message: String(error) });
   }

@@ -22,7 +22,7 @@ const ENGINE_CHOICE: &str = "gnnxml:engine";
 /// A model is in the worker and ready.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Loaded {
-    /// What computes: WebGPU or WASM SIMD.
+    /// What computes: WebGPU, WASM SIMD or WASM.
     pub(crate) engine: String,
     pub(crate) milliseconds: f64,
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const FUNCTIONS: &str = include_str!("page.js");
 /// Files of the page that most visits do without, by how their names begin.
-const RARE: [&str; 3] = ["split_", "chunk_", "tagger-whole"];
+const RARE: [&str; 4] = ["split_", "chunk_", "tagger-whole", "tagger-plain"];
 
 /// What a bundle computes with; the page chooses its module by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct BrowserOptions {
     /// Whether `navigator.gpu` finds an adapter (a software one).
     pub webgpu: bool,
+    /// Whether its WebAssembly knows SIMD; only an x86 processor can be made to forget it.
+    pub simd: bool,
     pub width: u32,
     pub height: u32,
     pub dark: bool,
@@ -29,6 +31,7 @@ impl Default for BrowserOptions {
     fn default() -> Self {
         Self {
             webgpu: false,
+            simd: true,
             width: 1440,
             height: 900,
             dark: false,
@@ -89,6 +92,10 @@ impl Browser {
         ];
         if options.webgpu {
             arguments.push("--enable-unsafe-webgpu");
+        }
+        if !options.simd {
+            // What V8's SIMD is made of.
+            arguments.push("--js-flags=--no-enable-sse4-1");
         }
         for argument in arguments {
             wanted.add_arg(argument)?;

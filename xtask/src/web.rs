@@ -40,11 +40,10 @@ pub(crate) fn build(release: bool) -> Result<PathBuf> {
         &modules.page,
         &modules.tagger,
         &modules.whole_tagger,
+        &modules.plain_tagger,
     ]);
-    // The package reads every language and knows WebGPU.
-    let bound = root.join("target").join("web").join("tagger-whole");
-    if bound.is_dir() && fs::read_to_string(dist.join(".stamp")).is_ok_and(|old| old == stamp) {
-        package::write(&root, &bound)?;
+    if package::is_bound(&root) && fs::read_to_string(dist.join(".stamp")).is_ok_and(|old| old == stamp) {
+        package::write(&root)?;
         return Ok(dist);
     }
 
@@ -52,6 +51,7 @@ pub(crate) fn build(release: bool) -> Result<PathBuf> {
     let page = bind_page(&root, &modules.page, &mut site)?;
     let tagger = bind(&root, "tagger", modules.tagger, &mut site)?;
     let whole = bind(&root, "tagger-whole", modules.whole_tagger, &mut site)?;
+    let plain = bind(&root, "tagger-plain", modules.plain_tagger, &mut site)?;
     let style = site.add_hashed("page.css", sources.text("style.css")?.into_bytes());
     let worker = site.add_hashed(
         "worker.js",
@@ -62,6 +62,8 @@ pub(crate) fn build(release: bool) -> Result<PathBuf> {
                 ("tagger.wasm", &relative(&tagger.wasm)),
                 ("tagger-whole.js", &relative(&whole.script)),
                 ("tagger-whole.wasm", &relative(&whole.wasm)),
+                ("tagger-plain.js", &relative(&plain.script)),
+                ("tagger-plain.wasm", &relative(&plain.wasm)),
             ],
         )?
         .into_bytes(),
@@ -108,7 +110,7 @@ pub(crate) fn build(release: bool) -> Result<PathBuf> {
     site.add("sw.js", service_worker.into_bytes());
 
     site.write(&dist, &stamp, release)?;
-    package::write(&root, &bound)?;
+    package::write(&root)?;
     Ok(dist)
 }
 
@@ -131,41 +133,45 @@ fn module_directory(root: &Path, profile: &str) -> PathBuf {
 
 /// The compiled modules, before wasm-bindgen.
 struct Modules {
+    /// Without SIMD, which it has no use for: it starts wherever one of the taggers runs.
     page: Vec<u8>,
     /// Reads English and undetermined texts, and computes on the processor.
     tagger: Vec<u8>,
     /// Reads every language and knows WebGPU; larger, and fetched only where one of the two is needed.
     whole_tagger: Vec<u8>,
+    /// The whole tagger for engines without SIMD.
+    plain_tagger: Vec<u8>,
 }
 
 impl Modules {
     fn compile(root: &Path, profile: &str) -> Result<Self> {
+        const WORKER: [&str; 2] = ["--package", "gnnxml-worker"];
+        const SMALL: [&str; 3] = ["--no-default-features", "--config", SMALL_SHARED];
         let folder = module_directory(root, profile);
-        let worker = folder.join("gnnxml_worker.wasm");
-        compile(root, profile, &["--package", "gnnxml-worker"])?;
-        let whole_tagger = read(&worker)?;
-        compile(
-            root,
-            profile,
-            &[
-                "--package",
-                "gnnxml-frontend",
-                "--package",
-                "gnnxml-worker",
-                "--no-default-features",
-                "--config",
-                SMALL_SHARED,
-            ],
-        )?;
+        let compiled = |simd: Simd, selection: &[&str], module: &str| {
+            compile(root, profile, simd, selection)?;
+            read(&folder.join(module))
+        };
+        let small_worker = [&WORKER[..], &SMALL].concat();
+        let page = [&["--package", "gnnxml-frontend"][..], &SMALL].concat();
         Ok(Self {
-            page: read(&folder.join("gnnxml-page.wasm"))?,
-            tagger: read(&worker)?,
-            whole_tagger,
+            whole_tagger: compiled(Simd::On, &WORKER, "gnnxml_worker.wasm")?,
+            tagger: compiled(Simd::On, &small_worker, "gnnxml_worker.wasm")?,
+            plain_tagger: compiled(Simd::Off, &WORKER, "gnnxml_worker.wasm")?,
+            page: compiled(Simd::Off, &page, "gnnxml-page.wasm")?,
         })
     }
 }
 
-fn compile(root: &Path, profile: &str, selection: &[&str]) -> Result<()> {
+/// Whether a module may use vector instructions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Simd {
+    /// As `.cargo/config.toml` has it.
+    On,
+    Off,
+}
+
+fn compile(root: &Path, profile: &str, simd: Simd, selection: &[&str]) -> Result<()> {
     // The cargo that started us, asked at run time: `env!` would forget the toolchain that was chosen.
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let status = Command::new(cargo)
@@ -178,7 +184,7 @@ fn compile(root: &Path, profile: &str, selection: &[&str]) -> Result<()> {
             "--profile",
             profile,
         ])
-        .args(["--config", &portable_paths()?])
+        .args(["--config", &rust_flags(simd)?])
         .args(selection)
         .status()
         .context("cargo could not be started to compile the page")?;
@@ -189,8 +195,9 @@ fn compile(root: &Path, profile: &str, selection: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Crates by their names instead of where this machine keeps them: the same sources give the same module everywhere.
-fn portable_paths() -> Result<String> {
+/// What is added to the flags of `.cargo/config.toml`: crates by their names instead of where this machine keeps them, so
+/// that the same sources give the same module everywhere.
+fn rust_flags(simd: Simd) -> Result<String> {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
     let sources = home.map(|home| home.join("registry").join("src"));
@@ -204,6 +211,9 @@ fn portable_paths() -> Result<String> {
         }
     }
     flags.sort();
+    if simd == Simd::Off {
+        flags.push("-Ctarget-feature=-simd128".to_owned());
+    }
     // JSON's lists of strings are TOML's too.
     let flags = serde_json::to_string(&flags)?;
     Ok(format!("target.wasm32-unknown-unknown.rustflags={flags}"))
@@ -277,10 +287,12 @@ impl Sources {
 
 /// Whether most visits do without this file: the service worker keeps it only once it was asked for.
 fn is_rare(path: &str) -> bool {
-    ["split_", "chunk_", "tagger-whole"].iter().any(|start| {
-        path.strip_prefix("assets/")
-            .is_some_and(|name| name.starts_with(start))
-    })
+    ["split_", "chunk_", "tagger-whole", "tagger-plain"]
+        .iter()
+        .any(|start| {
+            path.strip_prefix("assets/")
+                .is_some_and(|name| name.starts_with(start))
+        })
 }
 
 /// What `dist/` will hold, by path.

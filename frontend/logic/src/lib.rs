@@ -10,5 +10,6 @@ pub mod forces;
 pub mod highlight;
 pub mod long_tail;
 pub mod map;
+pub mod missing;
 pub mod names;
 pub mod run_story;

@@ -8,7 +8,7 @@ export interface LoadOptions {
   engine?: "auto" | "cpu" | "gpu";
   /** `Tagger.choice` of an earlier time: the probe is left out. */
   remembered?: EngineChoice | null;
-  /** The compiled module, when it does not lie beside this file. */
+  /** The compiled module, when it does not lie beside this file; engines without SIMD take the one in `plain`. */
   wasm?: URL | string | BufferSource | WebAssembly.Module;
 }
 

@@ -1,6 +1,14 @@
 // The tagger for plain pages and for Node: `const tagger = await Tagger.load(bundle); await tagger.tag(text)`.
 // It fetches the bundle's files and nothing else; texts stay where they are.
-import init, { Tagger as Core } from "./tagger.js";
+
+// A module with one instruction of SIMD in it: the plain build is for engines that do not know it.
+const HAS_SIMD = WebAssembly.validate(
+  Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11),
+);
+
+const BUILD = HAS_SIMD
+  ? { script: () => import("./tagger.js"), wasm: new URL("./tagger_bg.wasm", import.meta.url) }
+  : { script: () => import("./plain/tagger.js"), wasm: new URL("./plain/tagger_bg.wasm", import.meta.url) };
 
 let ready;
 
@@ -10,12 +18,19 @@ async function fromDisk(address) {
   return readFile(address);
 }
 
+async function instantiate(wasm = BUILD.wasm) {
+  const module = await BUILD.script();
+  const isOnDisk = (typeof wasm === "string" || wasm instanceof URL) && String(wasm).startsWith("file:");
+  await module.default({ module_or_path: isOnDisk ? await fromDisk(new URL(wasm)) : wasm });
+  return module;
+}
+
+/** The module, compiled once; what could not be fetched is fetched anew the next time. */
 function start(wasm) {
-  ready ??= (async () => {
-    let module = wasm ?? new URL("./tagger_bg.wasm", import.meta.url);
-    if (module instanceof URL && module.protocol === "file:") module = await fromDisk(module);
-    await init({ module_or_path: module });
-  })();
+  ready ??= instantiate(wasm).catch((error) => {
+    ready = undefined;
+    throw error;
+  });
   return ready;
 }
 
@@ -35,9 +50,9 @@ export class Tagger {
   }
 
   static async load(bundle, { onProgress, engine = "auto", remembered = null, wasm } = {}) {
-    await start(wasm);
+    const module = await start(wasm);
     const options = JSON.stringify({ engine, remembered });
-    return new Tagger(await Core.load(source(bundle), onProgress, options));
+    return new Tagger(await module.Tagger.load(source(bundle), onProgress, options));
   }
 
   async tag(text, { top = 10, explain = true, keygraph = explain } = {}) {

@@ -28,11 +28,8 @@ use gnnxml_shared::text::Language;
 use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 
-use fetch::{Begun, Source};
+use fetch::Source;
 use processor::Processor;
-
-/// How often a shard that did not come is asked for again.
-const TRIES: usize = 3;
 
 /// What a caller may ask of [`Tagger::tag`].
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -103,7 +100,7 @@ impl Tagger {
             Some(json) => serde_json::from_str(json)?,
         };
         let source = Source::new(source)?;
-        let mut opening = Opening::new(&source.fetch("manifest.json").await?)?;
+        let mut opening = source.manifest().taken(|bytes| Opening::new(&bytes)).await?;
         let total = opening.manifest().core_bytes() as f64;
         let mut fetched = 0.0;
         loop {
@@ -114,9 +111,9 @@ impl Tagger {
             else {
                 break;
             };
-            let bytes = source.fetch(&part.file).await?;
-            fetched += bytes.len() as f64;
-            opening.bring(&role, bytes)?;
+            let begun = source.part(&part);
+            begun.taken(|bytes| opening.bring(&role, bytes)).await?;
+            fetched += part.bytes as f64;
             if let Some(report) = &on_progress {
                 // A caller's faulty callback must not cost the caller its model.
                 let _ = report.call3(
@@ -152,10 +149,17 @@ impl Tagger {
         let wanted = self.bundle.borrow().shards_for(&prepared.needed);
         // All at once: over a network most of a fetch is waiting.
         let begun: Vec<_> = (wanted.into_iter())
-            .map(|shard| (shard, self.source.begin(&self.file_of(shard))))
+            .map(|shard| {
+                let part = self.bundle.borrow().manifest().shards[shard].part.clone();
+                (shard, self.source.part(&part), part.bytes)
+            })
             .collect();
-        for (shard, begun) in begun {
-            self.bring_shard(shard, begun).await;
+        for (shard, begun, length) in begun {
+            let bring = |bytes: Vec<u8>| self.bundle.borrow_mut().bring_shard(shard, &bytes);
+            // A shard that stays away is seen by its absence.
+            if begun.taken(bring).await.is_ok() {
+                self.fetched.set(self.fetched.get() + length as f64);
+            }
         }
         let options = FinishOptions {
             top: options.top,
@@ -175,7 +179,7 @@ impl Tagger {
         encoder.map_or_else(Vec::new, |encoder| encoder.encode(&sentences))
     }
 
-    /// What computes: `WebGPU` where it runs the networks, `WASM SIMD` otherwise.
+    /// What computes: `WebGPU` where it runs the networks, otherwise `WASM SIMD`, or `WASM` in the plain build.
     pub fn engine(&self) -> String {
         if self.processor.is_gpu() {
             "WebGPU".into()
@@ -215,26 +219,4 @@ pub fn keygraph(text: &str, language: &str) -> Result<String, JsError> {
     let language = Language::from_tag(language);
     let graph = KeyGraph::build(text, language, &EntityLexicon::default(), &Options::default());
     Ok(serde_json::to_string(&graph)?)
-}
-
-impl Tagger {
-    fn file_of(&self, shard: usize) -> String {
-        self.bundle.borrow().manifest().shards[shard].part.file.clone()
-    }
-
-    /// Takes in a shard on its way, or asks for it again; a shard that stays away is seen by its absence.
-    async fn bring_shard(&self, shard: usize, mut begun: Begun) {
-        for tries_left in (0..TRIES).rev() {
-            if let Some(bytes) = begun.bytes().await
-                && self.bundle.borrow_mut().bring_shard(shard, &bytes).is_ok()
-            {
-                self.fetched.set(self.fetched.get() + bytes.len() as f64);
-                return;
-            }
-            if tries_left == 0 {
-                return;
-            }
-            begun = self.source.begin(&self.file_of(shard));
-        }
-    }
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use gloo::events::EventListener;
 use gloo::timers::future::TimeoutFuture;
-use gnnxml_page_logic::figures;
+use gnnxml_page_logic::{figures, missing};
 use gnnxml_shared::api::TagResponse;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
@@ -161,6 +161,7 @@ pub(super) fn follow_text(state: TagState) {
             state.tagged.set(None);
             state.tagged_text.set(String::new());
             state.trouble.set(None);
+            state.warning.set(None);
             return;
         }
         if !ready {
@@ -227,12 +228,12 @@ async fn tag(state: TagState, models: Models, text: String) {
                 state.threshold.set(first_threshold(&tagged.response));
             }
             state.trouble.set(None);
-            let missing = tagged.response.missing_clusters.len();
-            state.warning.set((missing > 0).then(|| without(missing)));
-            if missing > 0 {
+            let missing = missing::clusters(&tagged.response);
+            if missing.is_some() {
                 // The model may have been deleted on the server, and another one have taken its place.
                 models.refresh();
             }
+            state.warning.set(missing);
             state.verdicts.update(std::collections::BTreeMap::clear);
             state.tagged_text.set(text);
             state.tagged.set(Some(tagged));
@@ -251,17 +252,6 @@ fn first_threshold(response: &TagResponse) -> f32 {
         Some(score) if !reached => (score * 100.0).floor() / 100.0,
         _ => response.cutoff,
     }
-}
-
-fn without(clusters: usize) -> String {
-    let rankers = if clusters == 1 {
-        "One matched cluster".to_owned()
-    } else {
-        format!("{clusters} matched clusters")
-    };
-    format!(
-        "{rankers} could not be fetched, so tags may be missing: the server is away, or the model was deleted there. Change the text to try again."
-    )
 }
 
 /// Which engine runs, what was fetched, how long things took.

@@ -104,6 +104,12 @@ impl TagState {
             .with_untracked(|text| self.tagged_text.with_untracked(|tagged| text == tagged))
     }
 
+    /// Tags the text in the box once more.
+    pub(crate) fn tag_again(self) {
+        self.tagged_text.set(String::new());
+        self.text.notify();
+    }
+
     /// Whether the graph is about the text in the box.
     pub(crate) fn has_fresh_graph(self) -> bool {
         let sketched = || {

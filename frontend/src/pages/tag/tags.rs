@@ -59,6 +59,9 @@ pub(super) fn TagList() -> impl IntoView {
             let message = match (state.text.with(String::is_empty), state.engine.get(), shown()) {
                 (_, EngineState::NoModel { .. }, _) => "Tags appear here once a model is published.",
                 (true, ..) => "Tags appear here as soon as there is a text.",
+                (_, EngineState::Ready { .. }, (0, 0)) if state.is_fresh() => {
+                    "No tag was found for this text."
+                }
                 (_, EngineState::Ready { .. }, (0, 0)) => "Tagging…",
                 (_, EngineState::Ready { .. }, (0, _)) => {
                     "No tag is this probable. Move the threshold to the left."
@@ -86,7 +89,13 @@ pub(super) fn TagList() -> impl IntoView {
                 }/>
             <output class="small number">{move || figures::percent(state.threshold.get())}</output>
         </label>
-        {[state.warning, state.storage_warning].map(|warning| move || warning.get().map(|message| view! { <div class="notice small" role="status"><p>{message}</p></div> }))}
+        {move || state.warning.get().map(|message| view! {
+            <div class="notice small" role="status">
+                <p>{message}</p>
+                <button class="small" on:click=move |_| state.tag_again()>"Try again"</button>
+            </div>
+        })}
+        {move || state.storage_warning.get().map(|message| view! { <div class="notice small" role="status"><p>{message}</p></div> })}
         <ol class="tag-list" aria-busy=move || state.busy.get().to_string() class:stale=move || !state.is_fresh()>
             <For each=move || above.get() key=|tag| (tag.label, tag.score.to_bits()) let:tag>
                 <TagBar tag/>
