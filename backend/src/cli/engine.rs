@@ -35,7 +35,6 @@ impl FromStr for EngineName {
 }
 
 /// The processor of a model's graph network, named on standard error unless it is the one nobody asked about.
-#[expect(dead_code, reason = "`gnnxml predict` still has its own")]
 pub(super) fn open_engine(name: EngineName, matcher: Option<&Matcher>) -> anyhow::Result<Engine> {
     if name == EngineName::Cpu {
         return Ok(Engine::cpu());

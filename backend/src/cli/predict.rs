@@ -4,7 +4,6 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use gnnxml_kernels::{Engine, Preference, Processor, Work};
 use gnnxml_shared::api::{Evidence, TagResponse};
 use gnnxml_shared::keygraph::KeyGraph;
 use gnnxml_shared::model::tagger::FinishOptions;
@@ -12,7 +11,8 @@ use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{WrongInput, printed};
+use super::engine::{EngineName, open_engine};
+use super::printed;
 use crate::data::{CorpusError, Lines, ReadAhead};
 use crate::train::Model;
 
@@ -46,13 +46,6 @@ pub(super) struct Args {
     /// JSONL file, gzipped or zstd-packed or not, or - for standard input
     #[arg(default_value = "-")]
     file: PathBuf,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum EngineName {
-    Auto,
-    Cpu,
-    Gpu,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -108,7 +101,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         Some(Cutoff::Auto) => model.tagger.score.cutoff,
         Some(Cutoff::At(probability)) => probability,
     };
-    let engine = open_engine(args.engine, &model)?;
+    let engine = open_engine(args.engine, model.tagger.matcher.graph())?;
     let options = FinishOptions {
         top: args.top,
         explain: args.explain,
@@ -157,37 +150,6 @@ fn answer(id: String, response: TagResponse, cutoff: f32) -> Line {
         labels,
         keygraph: response.keygraph,
     }
-}
-
-/// The processor of the graph network, named on standard error unless it is the one nobody asked about.
-fn open_engine(name: EngineName, model: &Model) -> anyhow::Result<Engine> {
-    let preference = match name {
-        EngineName::Cpu => return Ok(Engine::cpu()),
-        EngineName::Auto => Preference::Auto,
-        EngineName::Gpu => Preference::Gpu,
-    };
-    let begun = std::time::Instant::now();
-    let clock = || begun.elapsed().as_secs_f64() * 1e3;
-    // Sentences are encoded by the backend's own encoders, many at a time.
-    let work = Work {
-        matcher: model.tagger.matcher.graph(),
-        encoder: None,
-    };
-    let opened = Engine::new(work, preference, None, clock);
-    let engine = pollster::block_on(opened).map_err(|error| WrongInput(format!("--engine gpu: {error}")))?;
-    let processor = match engine.processor() {
-        Processor::Cpu => "CPU",
-        Processor::Gpu => "GPU",
-    };
-    match (engine.choice(), engine.trouble()) {
-        (Some(choice), _) => eprintln!(
-            "engine: {processor}; a document takes {:.2} ms on the CPU, {:.2} ms on {}",
-            choice.cpu_milliseconds, choice.gpu_milliseconds, choice.adapter
-        ),
-        (None, Some(trouble)) => eprintln!("engine: {processor}; {trouble}"),
-        (None, None) => eprintln!("engine: {processor}; this model has no graph network"),
-    }
-    Ok(engine)
 }
 
 /// The documents of the input, one a line; ends with the first that is none.
