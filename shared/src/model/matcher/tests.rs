@@ -402,7 +402,8 @@ fn matmul_agrees_with_the_definition_at_odd_sizes() {
 fn a_shape_beyond_what_a_machine_lays_out_is_refused_at_once() {
     let config = || MatcherConfig::fast(4, 3, 10);
     config().validate().unwrap();
-    let changes: [(&str, fn(&mut MatcherConfig, usize), usize); 7] = [
+    type Change = fn(&mut MatcherConfig, usize);
+    let changes: [(&str, Change, usize); 7] = [
         ("width", |config, value| config.width = value, 8192),
         ("hidden", |config, value| config.hidden = value, 8192),
         ("embedding", |config, value| config.embedding = value, 8192),
