@@ -43,27 +43,41 @@ pub type Scored = (String, f64);
 impl GraphModel {
     /// Trains and exports it.
     pub fn train() -> Result<Self> {
+        Self::train_with(SETTINGS)
+    }
+
+    /// Another model on the same corpus: `settings` say what differs from the preset `fast`.
+    pub fn train_with(settings: &str) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let settings = folder.path().join("graph.toml");
-        std::fs::write(&settings, SETTINGS)?;
+        let config = folder.path().join("settings.toml");
+        std::fs::write(&config, settings)?;
         let corpus = corpus();
         let model = Self {
             documents: documents(&corpus)?,
             folder,
         };
-        run(Command::new(program())
+        run(model
+            .gnnxml()
             .args(["train", "--seed", "7", "--corpus"])
             .arg(&corpus)
             .arg("--config")
-            .arg(&settings)
+            .arg(&config)
             .arg("--out")
             .arg(model.model()))?;
-        run(Command::new(program())
+        run(model
+            .gnnxml()
             .args(["export", "--model"])
             .arg(model.model())
             .arg("--out")
             .arg(model.bundle()))?;
         Ok(model)
+    }
+
+    /// The program, with a cache that is gone with the model.
+    fn gnnxml(&self) -> Command {
+        let mut command = Command::new(program());
+        command.env("GNNXML_CACHE", self.folder.path().join("cache"));
+        command
     }
 
     /// The model's directory.
@@ -100,21 +114,26 @@ impl GraphModel {
 
     /// The bundle, opened as the page opens it, with every ranker.
     pub fn open_bundle(&self) -> Result<Bundle> {
-        let read = |name: &str| {
-            let file = self.bundle().join(name);
-            std::fs::read(&file).with_context(|| format!("{} cannot be read", file.display()))
-        };
-        let mut opening = Opening::new(&read("manifest.json")?)?;
-        for (role, part) in opening.manifest().core.clone() {
-            opening.bring(&role, read(&part.file)?)?;
-        }
-        let mut bundle = opening.finish()?;
-        for shard in 0..bundle.manifest().shards.len() {
-            let bytes = read(&bundle.manifest().shards[shard].part.file)?;
-            bundle.bring_shard(shard, &bytes)?;
-        }
-        Ok(bundle)
+        open_bundle(&self.bundle())
     }
+}
+
+/// The bundle in a folder, opened as the page opens it, with every ranker.
+pub fn open_bundle(folder: &Path) -> Result<Bundle> {
+    let read = |name: &str| {
+        let file = folder.join(name);
+        std::fs::read(&file).with_context(|| format!("{} cannot be read", file.display()))
+    };
+    let mut opening = Opening::new(&read("manifest.json")?)?;
+    for (role, part) in opening.manifest().core.clone() {
+        opening.bring(&role, read(&part.file)?)?;
+    }
+    let mut bundle = opening.finish()?;
+    for shard in 0..bundle.manifest().shards.len() {
+        let bytes = read(&bundle.manifest().shards[shard].part.file)?;
+        bundle.bring_shard(shard, &bytes)?;
+    }
+    Ok(bundle)
 }
 
 /// Names and scores of a list of `{name, score}`.

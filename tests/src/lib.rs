@@ -13,9 +13,9 @@ mod program;
 mod server;
 
 pub use browser::{Browser, BrowserOptions, Tab};
-pub use corpus::small_corpus;
+pub use corpus::{small_corpus, wide_corpus, wide_text};
 pub use eavesdropper::Eavesdropper;
-pub use graph_model::{Agreement, GraphModel, Scored, compare, scored};
+pub use graph_model::{Agreement, GraphModel, Scored, compare, open_bundle, scored};
 pub use package::{copy_folder, install_package, npm_file};
 pub use page::{Page, SECRET, TEXT, browser_with_gpu_map, page_server, serve_page};
 pub use picture::with_palette;

@@ -156,14 +156,19 @@ impl Server {
         Ok(id)
     }
 
-    /// Uploads a small corpus, trains on it and publishes the run: the run, and the model's summary.
+    /// Publishes a model of the small corpus, as [`Server::publish`] does.
     pub fn publish_small(
         &self,
         documents: usize,
         seed: u64,
         name: Option<&str>,
     ) -> anyhow::Result<(u64, Value)> {
-        let corpus = self.upload("small.jsonl", small_corpus(documents))?;
+        self.publish(small_corpus(documents), seed, name)
+    }
+
+    /// Uploads a corpus, trains on it and publishes the run: the run, and the model's summary.
+    pub fn publish(&self, corpus: String, seed: u64, name: Option<&str>) -> anyhow::Result<(u64, Value)> {
+        let corpus = self.upload("small.jsonl", corpus)?;
         let run = self.train(corpus, seed)?;
         let body = name.map_or_else(|| serde_json::json!({}), |name| serde_json::json!({"name": name}));
         Ok((run, self.post(&format!("/api/v1/runs/{run}/publish"), &body)?))
