@@ -83,6 +83,104 @@ fn assert_same(found: &[Vec<Scored>], expected: &[Vec<Scored>], what: &str) -> R
     Ok(())
 }
 
+/// Whether one answer's tags are those expected of its document.
+fn assert_tags(answer: &Value, expected: &[Scored], what: &str) -> Result<()> {
+    let found = [scored(&answer["tags"])?];
+    let agreement = compare(&found, &[expected.to_vec()]);
+    ensure!(
+        agreement.differing == 0 && agreement.largest <= SCORE,
+        "{what}: {agreement:?} {answer}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_gpu_that_fails_on_the_way_costs_no_tags() -> Result<()> {
+    let model = GraphModel::train()?;
+    let expected = outside(&model)?;
+    let folder = tempfile::tempdir()?;
+    let server = site(&model, folder.path())?;
+    let browser = Browser::open(BrowserOptions {
+        webgpu: true,
+        ..BrowserOptions::default()
+    })?;
+    browser.goto(&server.base)?;
+
+    // Lost while it computes: after the work was handed over, before the answer is read back.
+    ensure!(load(&browser, "gpu")?["engine"] == "WebGPU", "no GPU");
+    let lost = browser.run_async(
+        "const submit = GPUQueue.prototype.submit; let submitted = 0; \
+         GPUQueue.prototype.submit = function (...work) { \
+           submit.apply(this, work); submitted += 1; if (submitted === 1) queueMicrotask(() => tagger.loseGpu()); }; \
+         const { tags } = await tagger.tag(texts[0], { top: 10, explain: false }); \
+         GPUQueue.prototype.submit = submit; \
+         return { tags, submitted, engine: tagger.engine };",
+    )?;
+    ensure!(lost["submitted"] != 0 && lost["engine"] == "WASM SIMD", "{lost}");
+    assert_tags(&lost, &expected[0], "lost in mid-run")?;
+
+    // Full while it computes, and full from the start. A buffer above every limit is what a full GPU answers with: none
+    // that can be used; and the error that is caught says so.
+    browser.run(
+        "const { createBuffer, popErrorScope } = GPUDevice.prototype; \
+         window.fill = () => { \
+           GPUDevice.prototype.createBuffer = function (wanted) { return createBuffer.call(this, { ...wanted, size: 2 ** 40 }); }; \
+           GPUDevice.prototype.popErrorScope = async function () { \
+             return (await popErrorScope.call(this)) && new GPUOutOfMemoryError('no room is left'); }; }; \
+         window.clear = () => Object.assign(GPUDevice.prototype, { createBuffer, popErrorScope });",
+    )?;
+    ensure!(load(&browser, "gpu")?["engine"] == "WebGPU", "no GPU");
+    let full = browser.run_async(
+        "fill(); const { tags } = await tagger.tag(texts[1], { top: 10, explain: false }); clear(); \
+         return { tags, engine: tagger.engine, choice: tagger.choice };",
+    )?;
+    ensure!(
+        full["engine"] == "WASM SIMD" && full["choice"].is_null(),
+        "{full}"
+    );
+    assert_tags(&full, &expected[1], "full in mid-run")?;
+
+    browser.run("fill()")?;
+    let refused = load(&browser, "gpu");
+    ensure!(
+        refused
+            .as_ref()
+            .is_err_and(|error| error.to_string().contains("memory")),
+        "{refused:?}"
+    );
+    ensure!(
+        load(&browser, "auto")?["engine"] == "WASM SIMD",
+        "a full GPU was taken"
+    );
+    let answer = browser.run_async("return await tagger.tag(texts[2], { top: 10, explain: false })")?;
+    assert_tags(&answer, &expected[2], "full from the start")
+}
+
+#[test]
+fn a_shard_that_is_not_there_at_once_is_asked_for_past_every_cache() -> Result<()> {
+    let model = GraphModel::train()?;
+    let folder = tempfile::tempdir()?;
+    let server = site(&model, folder.path())?;
+    let browser = Browser::open(BrowserOptions::default())?;
+    browser.goto(&server.base)?;
+    browser.run(
+        "window.asked = []; const fetched = window.fetch; \
+         window.fetch = (address, options) => { \
+           if (!String(address).includes('/rankers-')) return fetched(address, options); \
+           asked.push(options?.cache ?? 'default'); \
+           return asked.length === 1 ? Promise.resolve(new Response('', { status: 404 })) : fetched(address, options); };",
+    )?;
+    load(&browser, "cpu")?;
+    let answer =
+        browser.run_async("const answer = await tagger.tag(texts[0]); return { ...answer, asked }")?;
+    ensure!(
+        answer["asked"] == serde_json::json!(["default", "reload"]),
+        "{answer}"
+    );
+    ensure!(answer["missing_clusters"].is_null(), "{answer}");
+    assert_tags(&answer, &outside(&model)?[0], "after a 404")
+}
+
 #[test]
 fn a_browser_gives_the_tags_the_program_gives() -> Result<()> {
     let model = GraphModel::train()?;

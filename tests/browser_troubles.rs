@@ -1,12 +1,14 @@
 //! What goes wrong in a real life, in a real browser: each time the page says what happened and goes on.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use gnnxml_shared::bundle::Bundle;
+use gnnxml_shared::model::tagger::ReadOptions;
 use gnnxml_tests::{
-    Browser, BrowserOptions, Page as _, Server, TEXT, browser_with_gpu_map, page_server, serve_page,
-    small_corpus,
+    Browser, BrowserOptions, Page as _, Server, TEXT, browser_with_gpu_map, copy_folder, open_bundle,
+    page_server, serve_page, small_corpus, wide_corpus, wide_text,
 };
 
 /// `127.0.0.1:PORT` of a server, to start it again at the same place.
@@ -274,4 +276,153 @@ fn texts_that_cannot_be_tagged_are_refused_with_a_reason_and_the_box_keeps_what_
         "an empty box",
         "!document.querySelector('.reader-column .notice') && !document.querySelector('.tag')",
     )
+}
+
+/// The folder of a server's one published bundle.
+fn bundle_folder(server: &Server) -> Result<PathBuf> {
+    let models = server.get("/api/v1/models")?;
+    let active = models["active"].as_str().context("a model is active")?;
+    Ok(server.data().join("models").join(active).join("bundle"))
+}
+
+/// The clusters a text asks for, most probable first: the file their rankers are in, and the name.
+fn clusters_of(bundle: &Bundle, text: &str) -> Result<Vec<(String, String)>> {
+    let needed = bundle.prepare(text, ReadOptions::default())?.needed;
+    let found = needed.into_iter().map(|cluster| {
+        let mut shards = bundle.manifest().shards.iter();
+        let shard = shards.find(|shard| shard.clusters.contains(&cluster));
+        let file = shard.context("a cluster has a shard")?.part.file.clone();
+        Ok((file, bundle.tagger().clusters[cluster as usize].clone()))
+    });
+    found.collect()
+}
+
+const MISSING: &str = "[...document.querySelectorAll('.tags-column .notice')].find((notice) => notice.innerText.includes('could not be fetched'))";
+
+#[test]
+fn rankers_that_come_damaged_or_not_at_all_are_named_and_fetched_once_the_server_is_mended() -> Result<()> {
+    let data = tempfile::tempdir()?.keep();
+    let server = serve_page(&data, None)?;
+    server.publish(wide_corpus(480), 1, None)?;
+    let folder = bundle_folder(&server)?;
+    let whole = tempfile::tempdir()?;
+    copy_folder(&folder, whole.path())?;
+    let text = wide_text(&[0, 1, 2], 1_000);
+    let clusters = clusters_of(&open_bundle(&folder)?, &text)?;
+    let mut files: Vec<&String> = clusters.iter().map(|(file, _)| file).collect();
+    files.sort_unstable();
+    files.dedup();
+    ensure!(files.len() > 2, "the text asks for too few shards: {clusters:?}");
+    let broken = &files[..2];
+    for file in broken {
+        for ending in ["", ".gz", ".br"] {
+            // Not every part has a packed twin.
+            let _ = std::fs::remove_file(folder.join(format!("{file}{ending}")));
+        }
+    }
+    // One stays away, one comes with a wrong bit.
+    let mut wrong = std::fs::read(whole.path().join(broken[0]))?;
+    wrong[20] ^= 1;
+    std::fs::write(folder.join(broken[0]), wrong)?;
+
+    let browser = Browser::open(BrowserOptions::default())?;
+    browser.goto(&server.base)?;
+    browser.until("the service worker", "navigator.serviceWorker.controller")?;
+    // Twice: wrong bytes must not be kept from the first visit either.
+    for _ in 0..2 {
+        browser.goto(&server.base)?;
+        browser.wait_for_engine()?;
+        browser.paste(&text)?;
+        browser.wait_for_tags()?;
+        browser.until("the missing clusters", MISSING)?;
+        let said = browser.text(".tags-column .notice")?;
+        let missing = clusters.iter().filter(|(file, _)| broken.contains(&file));
+        for (_, name) in missing.take(3) {
+            ensure!(
+                said.contains(&format!("“{name}”")),
+                "{name:?} is not named: {said}"
+            );
+        }
+    }
+    browser.screenshot("missing-clusters")?;
+
+    copy_folder(whole.path(), &folder)?;
+    browser.press("Try again")?;
+    browser.until("every cluster", &format!("!{MISSING}"))?;
+    browser.wait_for_tags()?;
+    let mended = browser.text(".tag-list")?;
+
+    // What was kept before it was checked mends itself as well.
+    browser.run_async(
+        "const cache = await caches.open('models'); \
+         for (const { url } of await cache.keys()) if (url.includes('/bundle/')) await cache.put(url, new Response('wrong')); return 1",
+    )?;
+    browser.goto(&server.base)?;
+    browser.wait_for_engine()?;
+    browser.paste(&text)?;
+    browser.wait_for_tags()?;
+    ensure!(browser.text(".tag-list")? == mended, "other tags than before");
+    ensure!(
+        browser.run(&format!("return Boolean({MISSING})"))? == false,
+        "clusters are missing"
+    );
+    let kept = browser.run_async(
+        "const kept = await (await caches.open('models')).matchAll(); \
+         return (await Promise.all(kept.map((answer) => answer.text()))).filter((text) => text === 'wrong').length",
+    )?;
+    ensure!(kept == 0, "{kept} wrong files are still kept");
+    Ok(())
+}
+
+#[test]
+fn a_text_of_a_megabyte_is_tagged_while_the_page_stays_awake() -> Result<()> {
+    let server = page_server()?;
+    let browser = Browser::open(BrowserOptions::default())?;
+    browser.goto(&server.base)?;
+    browser.wait_for_engine()?;
+    let text = serde_json::Value::from(TEXT);
+    // Made in the page: nobody sends it over the wire. Every sentence is another one.
+    browser.run(&format!(
+        "const box = document.querySelector('#text'); let text = ''; \
+         for (let number = 0; text.length < 1_000_000; number++) text += {text}.replace('Xyzzyquux', `number ${{number}}`) + '\\n'; \
+         window.longest = 0; let last = performance.now(); \
+         setInterval(() => {{ const now = performance.now(); longest = Math.max(longest, now - last); last = now; }}, 20); \
+         box.value = text; box.dispatchEvent(new Event('input', {{bubbles: true}}));"
+    ))?;
+    browser.until_within(
+        Duration::from_secs(60),
+        "tags",
+        "document.querySelectorAll('.tag').length > 0 && !document.querySelector('.tag-list.stale')",
+    )?;
+    let tags = browser.text(".tag-list")?;
+    ensure!(tags.contains("fishing"), "a megabyte about fishing got {tags}");
+    let longest = browser.run("return Math.round(longest)")?;
+    println!(
+        "a megabyte: {}, the page slept for {longest} ms at most",
+        browser.text("#tagging-time")?
+    );
+    ensure!(
+        longest.as_f64().is_some_and(|longest| longest < 5_000.0),
+        "the page slept for {longest} ms"
+    );
+    browser.paste(TEXT)?;
+    browser.wait_for_tags()
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_browser_without_simd_tags_in_the_plain_build() -> Result<()> {
+    let server = page_server()?;
+    let browser = Browser::open(BrowserOptions {
+        simd: false,
+        ..BrowserOptions::default()
+    })?;
+    browser.goto(&server.base)?;
+    browser.wait_for_engine()?;
+    ensure!(browser.text("#engine-name")? == "WASM", "SIMD in spite of all");
+    browser.paste(TEXT)?;
+    browser.wait_for_tags()?;
+    let tags = browser.text(".tag-list")?;
+    ensure!(tags.contains("fishing"), "a text about fishing got {tags}");
+    Ok(())
 }
