@@ -81,6 +81,15 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
             learned.documents_without_labels
         )?;
     }
+    if learned.repeated_ids > 0 {
+        say!(
+            "{} documents repeat the id of another and were learned too",
+            learned.repeated_ids
+        )?;
+    }
+    if learned.skipped > 0 {
+        say!("{} bad records were left out", learned.skipped)?;
+    }
     if let Some(reason) = &learned.retrain_due {
         say!("train again: {reason}")?;
     }

@@ -32,7 +32,7 @@ impl CorpusSource {
             } else {
                 Some(self.path().to_owned())
             };
-            for texts in texts {
+            if let Some(texts) = texts {
                 let labels = options.labels_file.clone().or_else(|| labels_file_of(&texts));
                 add_file(&mut hash, &texts)?;
                 labels.map_or(Ok(()), |labels| add_file(&mut hash, &labels))?;

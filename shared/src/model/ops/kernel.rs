@@ -18,6 +18,10 @@ pub(super) const HALF: usize = BLOCK / 2;
 
 /// What turns integer sums into outputs: y = sum · (step · scale) + bias, not fused.
 #[derive(Clone, Copy)]
+#[cfg_attr(
+    all(target_arch = "wasm32", not(target_feature = "simd128")),
+    expect(dead_code, reason = "the plain kernel multiplies every pair")
+)]
 pub(super) struct Scaling {
     /// Σ a_j · a_{j+8} over the blocks, one a row.
     pub(super) row_products: *const i32,
