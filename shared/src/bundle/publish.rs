@@ -179,9 +179,9 @@ fn runs(rankers: &[ClusterRankers]) -> Vec<Range<usize>> {
 }
 
 /// Steps of a label's log-odds that the weights of its words are rounded to. Texts have unit length, so rounding moves a margin by 0.29
-/// steps (one standard deviation). Half a step takes one bit more a weight; this one keeps probabilities within 0.005 and what a text fetches
-/// below 1 MB but for one in a hundred (docs/results/kernels.md, EURLEX57K).
-const LABEL_STEP: f32 = 0.012;
+/// steps (one standard deviation). Half a step takes one bit more a weight; this one keeps probabilities within 0.005
+/// (docs/results/kernels.md, EURLEX57K).
+const LABEL_STEP: f32 = 0.008;
 /// The same for clusters. They are asked or not by a threshold, so rounding must not push many across: the linear matcher is more exact.
 const CLUSTER_STEP: f32 = 0.005;
 
