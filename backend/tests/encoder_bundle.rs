@@ -256,7 +256,7 @@ fn a_model_on_a_transformer_tags_the_same_from_its_bundle() {
     let model = train(home.path(), &fixture("distilbert"));
     same_tags(home.path(), &model, "bert");
     an_evaluation_does_without_a_cache(home.path(), &model);
-    a_text_asks_for_no_more_than_it_may(home.path(), &model);
+    the_bundle_says_what_a_text_may_ask_for(home.path(), &model);
 }
 
 fn an_evaluation_does_without_a_cache(home: &Path, model: &Path) {
@@ -284,50 +284,17 @@ fn an_evaluation_does_without_a_cache(home: &Path, model: &Path) {
     assert!((anew - cached).abs() <= 1.0, "{anew} {cached}");
 }
 
-fn a_text_asks_for_no_more_than_it_may(home: &Path, model: &Path) {
-    let corpus = garden();
-    // What the most expensive text of the corpus fetches, in kilobytes.
-    let most = |limit: &str| {
-        let folder = home.join(format!("bundle-{limit}"));
-        run(
-            home,
-            &[
-                "export",
-                "--model",
-                text(model),
-                "--out",
-                text(&folder),
-                "--fetch",
-                limit,
-            ],
-        );
-        let report = run(
-            home,
-            &[
-                "evaluate",
-                "--model",
-                text(&folder),
-                "--corpus",
-                text(&corpus),
-                "--json",
-            ],
-        );
-        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
-        let largest = open(&folder)
-            .manifest()
-            .shards
-            .iter()
-            .map(|shard| shard.part.bytes)
-            .max();
-        (report["shard_bytes_most"].as_u64().unwrap(), largest.unwrap())
-    };
-    let (unlimited, largest) = most("0");
-    let limit = unlimited.saturating_sub(1) / 1000;
-    let (limited, _) = most(&limit.to_string());
-    assert!(
-        limited < unlimited && limited <= largest.max(1000 * limit),
-        "{unlimited} {limited}"
-    );
+fn the_bundle_says_what_a_text_may_ask_for(home: &Path, model: &Path) {
+    for (option, expected) in [
+        (&[][..], Some(1_000_000)),
+        (&["--fetch", "70"], Some(70_000)),
+        (&["--fetch", "0"], None),
+    ] {
+        let folder = home.join("limited");
+        let export = ["export", "--model", text(model), "--out", text(&folder)];
+        run(home, &[&export[..], option].concat());
+        assert_eq!(open(&folder).manifest().text_bytes, expected);
+    }
 }
 
 #[test]
