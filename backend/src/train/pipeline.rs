@@ -334,7 +334,9 @@ fn calibrate(
     frequencies: &Arc<LabelFrequencies>,
     config: &TrainConfig,
 ) -> (Score, BTreeMap<String, f64>) {
-    let near = remember(documents, config, |document| !documents.held_out[document]);
+    let near = remember(documents, frequencies, config, |document| {
+        !documents.held_out[document]
+    });
     let gathered = &documents.gathered;
     let names = (config.score.names)
         .then(|| LabelNames::new(gathered.label_names.iter().map(String::as_str), &gathered.tfidf));
@@ -400,14 +402,29 @@ fn calibrate(
 }
 
 /// The documents of a run that a text may be compared with.
-fn remember(documents: &Documents, config: &TrainConfig, keep: impl Fn(usize) -> bool) -> Option<Neighbours> {
+fn remember(
+    documents: &Documents,
+    frequencies: &LabelFrequencies,
+    config: &TrainConfig,
+    keep: impl Fn(usize) -> bool,
+) -> Option<Neighbours> {
     let words = config.score.remembered_words;
     if words == 0 {
         return None;
     }
     let gathered = &documents.gathered;
-    let remembered: Vec<Remembered> = (0..documents.training)
+    // Documents of the same labels beside one another: they share words, and a page fetches gaps between the documents of a word.
+    let mut order: Vec<usize> = (0..documents.training)
         .filter(|&document| keep(document))
+        .collect();
+    let frequency = |label: &u32| std::cmp::Reverse(frequencies.count(*label));
+    order.sort_by_cached_key(|&document| {
+        let mut labels = gathered.labels[document].clone();
+        labels.sort_by_key(|label| (frequency(label), *label));
+        labels
+    });
+    let remembered: Vec<Remembered> = order
+        .into_iter()
         .map(|document| Remembered::new(&gathered.words[document], &gathered.labels[document], words))
         .collect();
     Some(Neighbours::new(&remembered, gathered.tfidf.len()))
@@ -425,7 +442,7 @@ fn assemble(
     config: &TrainConfig,
     corpus: CorpusFacts,
 ) -> Model {
-    let neighbours = remember(&documents, config, |_| true);
+    let neighbours = remember(&documents, frequencies, config, |_| true);
     let gathered = documents.gathered;
     let labels: Vec<TagLabel> = (gathered.label_names.into_iter().enumerate())
         .map(|(label, name)| TagLabel {

@@ -10,6 +10,7 @@ mod entropy;
 mod error;
 mod manifest;
 mod matrix;
+mod neighbours;
 mod open;
 mod parts;
 mod publish;

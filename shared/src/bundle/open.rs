@@ -9,7 +9,7 @@ use super::entropy::Tables;
 use super::error::{QUOTED, cut};
 use super::manifest::{Manifest, PartRef};
 use super::rankers::{self, Hints};
-use super::{BundleError, encoders, parts};
+use super::{BundleError, encoders, neighbours, parts};
 use crate::api::TagResponse;
 use crate::features::words_of_term;
 use crate::keygraph;
@@ -238,7 +238,7 @@ impl Opening {
             }
         };
         let documents = optional("neighbours")?
-            .map(|bytes| parts::read_neighbours("neighbours", bytes, tfidf.len(), labels.len()))
+            .map(|bytes| neighbours::read_neighbours("neighbours", bytes, tfidf.len(), labels.len()))
             .transpose()?;
         let names = LabelNames::for_score(&facts.score, &labels, &tfidf);
         let neighbours = (documents.as_ref()).map(|documents| Neighbours::new(documents, tfidf.len()));

@@ -1,22 +1,21 @@
 //! The parts of a bundle, each written and read by one pair of functions.
 //!
-//! Weights of networks are signed bytes with one scale a row ([`super::matrix`]); rankers have a file of their own ([`super::rankers`]);
+//! Weights of networks are signed bytes with one scale a row ([`super::matrix`]); rankers and remembered documents have
+//! files of their own ([`super::rankers`], [`super::neighbours`]);
 //! strings that share a beginning with their forerunner store only what differs; ascending numbers store their gaps.
 
 use super::BundleError;
 use super::matrix::{Bits, read_codes, read_table, write_codes, write_table};
 use super::wire::{Reader, Writer};
-use crate::features::{SparseVector, TfIdf, TfIdfParts};
+use crate::features::{TfIdf, TfIdfParts};
 use crate::model::encoder::{Lsa, VectorTable};
 use crate::model::matcher::{Matcher, MatcherConfig, NamedTensor};
-use crate::model::neighbours::{MOST_WORDS, Neighbours, Remembered};
 use crate::model::tagger::TagLabel;
 
 const LABELS: [u8; 4] = *b"LABL";
 const VOCABULARY: [u8; 4] = *b"VOCA";
 const PROJECTION: [u8; 4] = *b"LSAP";
 const MATCHER: [u8; 4] = *b"GINB";
-const NEIGHBOURS: [u8; 4] = *b"NEAR";
 
 /// Bytes of one term; a pair of ordinary words has a tenth of it.
 const LONGEST_TERM: usize = 1024;
@@ -189,68 +188,4 @@ pub(super) fn read_matcher(name: &str, bytes: &[u8]) -> Result<Matcher, BundleEr
         .map_err(|fault| part.bad("network", fault, "the tensors its configuration names"))?;
     part.finish()?;
     Ok(matcher)
-}
-
-/// The remembered documents: a step each, words by gap with codes of the step, labels by gap.
-pub(super) fn write_neighbours(neighbours: &Neighbours) -> Vec<u8> {
-    let mut part = Writer::new(NEIGHBOURS);
-    part.count(neighbours.len());
-    for mut document in neighbours.documents() {
-        if document.words.len() > MOST_WORDS {
-            document = Remembered::new(&document.words, &document.labels, MOST_WORDS);
-        }
-        let step = document.words.values.iter().copied().fold(0.0, f32::max) / 255.0;
-        part.f32(step);
-        part.ascending(&document.words.indices);
-        let codes = document
-            .words
-            .values
-            .iter()
-            .map(|weight| (weight / step).round() as u8);
-        part.i8s(&codes.map(u8::cast_signed).collect::<Vec<_>>());
-        part.ascending(&document.labels);
-    }
-    part.finish()
-}
-
-/// Remembered documents whose words lie below `terms` and whose labels lie below `labels`.
-pub(super) fn read_neighbours(
-    name: &str,
-    bytes: &[u8],
-    terms: usize,
-    labels: usize,
-) -> Result<Vec<Remembered>, BundleError> {
-    let bound = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let mut part = Reader::new(name, bytes, NEIGHBOURS)?;
-    let count = part.count(7, "documents")?;
-    let mut documents = Vec::with_capacity(count);
-    for _ in 0..count {
-        let step = part.f32("step")?;
-        if !step.is_finite() || step < 0.0 {
-            return Err(part.bad("step", step, "a number from 0"));
-        }
-        let indices = part.ascending(bound(terms), "words")?;
-        // A label's words are gathered from all of its documents: labels times words of each would be quadratic in the part.
-        if indices.len() > MOST_WORDS {
-            return Err(part.bad(
-                "words of a document",
-                indices.len(),
-                &format!("at most {MOST_WORDS}"),
-            ));
-        }
-        let codes = part.i8s("weights")?;
-        if codes.len() != indices.len() {
-            return Err(part.bad("weights", codes.len(), &format!("{} codes", indices.len())));
-        }
-        let values = codes
-            .iter()
-            .map(|code| f32::from(code.cast_unsigned()) * step)
-            .collect();
-        documents.push(Remembered {
-            words: SparseVector { indices, values },
-            labels: part.ascending(bound(labels), "labels")?,
-        });
-    }
-    part.finish()?;
-    Ok(documents)
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::manifest::{FORMAT, Manifest, PartRef, ShardRef, VERSION};
 use super::open::TaggerFacts;
 use super::rankers::{self, Coded, Hints};
-use super::{Bits, BundleError, Opening, PageEncoder, PublishError, encoders, parts};
+use super::{Bits, BundleError, Opening, PageEncoder, PublishError, encoders, neighbours, parts};
 use crate::model::ranker::ClusterRankers;
 use crate::model::tagger::Tagger;
 
@@ -86,9 +86,10 @@ pub fn publish(
     }
     // Hints come from the bytes that a reader gets, so that both sides code against the same numbers.
     let mut documents = Vec::new();
-    if let Some(neighbours) = &tagger.neighbours {
-        let bytes = parts::write_neighbours(neighbours);
-        documents = parts::read_neighbours("neighbours", &bytes, tagger.tfidf.len(), tagger.labels.len())?;
+    if let Some(remembered) = &tagger.neighbours {
+        let bytes = neighbours::write_neighbours(remembered, tagger.tfidf.len());
+        documents =
+            neighbours::read_neighbours("neighbours", &bytes, tagger.tfidf.len(), tagger.labels.len())?;
         put("neighbours", bytes);
     }
     if let Some(linear) = tagger.matcher.linear() {

@@ -21,7 +21,7 @@ use crate::keygraph::{self, EntityLexicon};
 use crate::model::encoder::bert::{Affine, Bert, BertEncoder, BertShape, BertWeights, Layer, Norm};
 use crate::model::encoder::{Lsa, SentenceEncoder, StaticEncoder, VectorTable};
 use crate::model::matcher::{Matcher, MatcherConfig, NamedTensor};
-use crate::model::neighbours::{MOST_WORDS, Neighbours, Remembered};
+use crate::model::neighbours::{Neighbours, Remembered};
 use crate::model::ranker::{ClusterRankers, LabelRanker};
 use crate::model::reach::Reach;
 use crate::model::score::Score;

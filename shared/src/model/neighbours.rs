@@ -14,6 +14,8 @@ use crate::features::SparseVector;
 const COUNT: usize = 16;
 /// Words by which a document is remembered at most.
 pub const MOST_WORDS: usize = 1024;
+/// Steps that a word's weight is kept in, up to the document's heaviest.
+pub const STEPS: f32 = 31.0;
 /// How much more a near neighbour counts than a far one.
 const POWER: i32 = 3;
 /// v at which a vote begins to count: [`lift`] is 0 for none and grows with the logarithm from here.
@@ -32,14 +34,14 @@ pub struct Remembered {
 }
 
 impl Remembered {
-    /// Keeps the `most` heaviest words ([`MOST_WORDS`] at most), each in one of 255 steps of the heaviest.
+    /// Keeps the `most` heaviest words ([`MOST_WORDS`] at most), each in one of [`STEPS`] steps of the heaviest.
     pub fn new(words: &SparseVector, labels: &[u32], most: usize) -> Self {
         let mut order: Vec<usize> = (0..words.len()).collect();
         order.sort_by(|&a, &b| words.values[b].total_cmp(&words.values[a]).then(a.cmp(&b)));
         order.truncate(most.min(MOST_WORDS));
         order.sort_unstable();
         let heaviest = order.iter().map(|&at| words.values[at]).fold(0.0, f32::max);
-        let step = heaviest / 255.0;
+        let step = heaviest / STEPS;
         let mut kept = SparseVector::default();
         for at in order {
             let code = (words.values[at] / step).round();

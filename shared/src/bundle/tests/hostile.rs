@@ -1,6 +1,7 @@
 //! What mutated, extreme and contradictory bundles do: they are read or refused, never a panic, never a runaway allocation.
 
 use super::*;
+use crate::bundle::neighbours::write_neighbours;
 
 #[test]
 fn mutated_parts_are_read_or_refused_but_never_panic() {
@@ -226,41 +227,6 @@ fn a_term_that_no_reader_takes_is_not_published() {
 }
 
 #[test]
-fn a_document_is_remembered_by_a_thousand_words_at_most() {
-    let document = |words: u32| Remembered {
-        words: SparseVector {
-            indices: (0..words).collect(),
-            values: (0..words).map(|word| 0.5 + word as f32 / 1e4).collect(),
-        },
-        labels: vec![0],
-    };
-    let most = MOST_WORDS as u32;
-    // What is written is clipped to the heaviest.
-    let long = Neighbours::new(&[document(most + 5)], 3000);
-    let read = crate::bundle::parts::read_neighbours(
-        "near",
-        &crate::bundle::parts::write_neighbours(&long),
-        3000,
-        1,
-    )
-    .unwrap();
-    assert_eq!(read[0].words.indices, (5..most + 5).collect::<Vec<_>>());
-    assert_eq!(
-        Remembered::new(&document(most + 5).words, &[], 5000).words.len(),
-        MOST_WORDS
-    );
-    // What is read is refused.
-    let mut part = Writer::new(*b"NEAR");
-    part.count(1);
-    part.f32(0.001);
-    part.ascending(&(0..=most).collect::<Vec<_>>());
-    part.i8s(&vec![100; MOST_WORDS + 1]);
-    part.ascending(&[0]);
-    let fault = crate::bundle::parts::read_neighbours("near", &part.finish(), 3000, 1).unwrap_err();
-    assert!(fault.to_string().contains("at most 1024"), "{fault}");
-}
-
-#[test]
 fn a_label_in_two_clusters_is_refused_within_a_shard_and_across() {
     let (tagger, voice, shards) = model(Kind::Lsa);
     let twice = vec![shards[0].clone(), shards[0].clone()];
@@ -277,7 +243,7 @@ fn a_label_in_two_clusters_is_refused_within_a_shard_and_across() {
     let tables = Coded::tables([&coded]);
     let content = coded.finish(&tables);
     let part = PartRef::of("rankers", &content);
-    let nothing = crate::bundle::parts::write_neighbours(&Neighbours::default());
+    let nothing = write_neighbours(&Neighbours::default(), tagger.tfidf.len());
     let across = with_core(&within, "neighbours", nothing);
     let mut across = with_core(&across, "ranker-codes", write_tables(&tables));
     across.parts.push((part.clone(), content));
