@@ -4,14 +4,26 @@
 //! every label, and every word of it is a jump into another place of a long weight vector. Here one visit of a document
 //! serves up to 64 labels: weights lie feature-major, the coordinates α_{i,l} of all labels l take their step together,
 //! and each step is exactly the one that [`super::hinge`] or [`super::logistic`] takes. Labels that have converged leave,
-//! and the block closes ranks. There is no shrinking: skipping a document pays only when every label agrees.
+//! and the block closes ranks.
+//!
+//! Under the squared hinge most documents soon rest for most labels, and no document rests for all of them. So after [`TOGETHER`] passes
+//! each label goes on alone, with the few documents that may still move it, until these have converged; then all labels look at all
+//! documents together again. Only what such a pass finds at rest has converged.
 
-use super::lanes::Instructions;
+use super::hinge::{self, Descent, Documents};
+use super::lanes::{HingeTurn, Instructions};
 use super::solve::Order;
 use super::{Costs, Dual, Loss, Rows, SolverOptions};
 
 /// Most labels solved together: eight AVX registers, and a weight row of four cache lines.
 pub const LANES: usize = 64;
+
+/// Passes of all labels before each goes on alone for the first time: the first leaves too much unsettled to tell who rests.
+const TOGETHER: usize = 2;
+/// Passes of one label alone at most before all look again.
+const ALONE: usize = 20;
+/// Lanes whose weights are copied out at once: one cache line holds two.
+const TILE: usize = 8;
 
 /// The documents of one cluster with the features they use numbered from 0.
 #[derive(Clone, Debug)]
@@ -62,6 +74,39 @@ impl LocalRows {
     }
 }
 
+impl Documents for LocalRows {
+    #[inline]
+    fn dot(&self, at: usize, weights: &[f32]) -> f32 {
+        let (indices, values) = self.row(at);
+        let ((indices, last_indices), (values, last_values)) =
+            (indices.as_chunks::<4>(), values.as_chunks::<4>());
+        // Four partial sums break the chain of dependent additions.
+        let mut sums = [0.0f32; 4];
+        for (index, value) in indices.iter().zip(values) {
+            for lane in 0..4 {
+                sums[lane] += weights[index[lane] as usize] * value[lane];
+            }
+        }
+        for (&index, value) in last_indices.iter().zip(last_values) {
+            sums[0] += weights[index as usize] * value;
+        }
+        (sums[0] + sums[1]) + (sums[2] + sums[3])
+    }
+
+    #[inline]
+    fn add(&self, at: usize, step: f32, weights: &mut [f32]) {
+        let (indices, values) = self.row(at);
+        for (&index, &value) in indices.iter().zip(values) {
+            weights[index as usize] += step * value;
+        }
+    }
+
+    #[inline]
+    fn squared(&self, at: usize) -> f32 {
+        self.squared[at]
+    }
+}
+
 /// One label's place in a block.
 #[derive(Clone, Copy, Debug)]
 pub struct LabelProblem<'a> {
@@ -100,6 +145,9 @@ pub fn solve(
             _ => block.pass::<8>(),
         }
         block.let_converged_leave();
+        if loss == Loss::SquaredHinge && block.iterations >= TOGETHER {
+            block.go_on_alone();
+        }
     }
     block.finish()
 }
@@ -125,6 +173,8 @@ struct Block<'a> {
     complements: Vec<f32>,
     /// Which lanes each document is positive for.
     positive: Vec<u64>,
+    /// The documents that moved each lane in the last pass, of the squared hinge only.
+    moved: Vec<Vec<u32>>,
     done: Vec<Option<Solution>>,
 }
 
@@ -133,6 +183,15 @@ struct Lane {
     label: usize,
     cost: [f32; 2],
     converged: bool,
+}
+
+/// The places of the ones.
+fn bits(mut mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = mask.trailing_zeros() as usize;
+        mask &= mask.wrapping_sub(1);
+        (lane < 64).then_some(lane)
+    })
 }
 
 fn width_for(lanes: usize) -> usize {
@@ -168,6 +227,7 @@ impl<'a> Block<'a> {
             alphas: vec![0.0; documents * width],
             complements: vec![0.0; complements],
             positive: vec![0; documents],
+            moved: vec![Vec::new(); labels.len()],
             done: vec![None; labels.len()],
         }
     }
@@ -236,49 +296,44 @@ impl<'a> Block<'a> {
 
     /// Largest minus smallest projected gradient of each lane.
     fn hinge_pass<const N: usize>(&mut self, active: &[f32; N], cost: &[[f32; N]; 2]) -> [f32; N] {
+        for moved in &mut self.moved {
+            moved.clear();
+        }
         let ridge = cost.map(|side| side.map(|c| 0.5 / c));
-        let idle = 0.01 * self.tolerance;
-        let (mut largest, mut smallest) = ([f32::NEG_INFINITY; N], [f32::INFINITY; N]);
-        let mut margins = [0.0f32; N];
+        let mut turn = HingeTurn {
+            margins: [0.0; N],
+            signs: [-1.0; N],
+            ridge: ridge[0],
+            squared: 0.0,
+            active: *active,
+            idle: hinge::idle(self.tolerance),
+            largest: [f32::NEG_INFINITY; N],
+            smallest: [f32::INFINITY; N],
+            steps: [0.0; N],
+        };
         for &at in &self.visit {
             let at = at as usize;
             let (indices, values) = self.rows.row(at);
             self.instructions
-                .margins(&self.weights, indices, values, &mut margins);
-            let (mut sign, mut here) = ([-1.0f32; N], ridge[0]);
-            let mut positive = self.positive[at];
-            while positive != 0 {
-                let lane = positive.trailing_zeros() as usize;
-                (sign[lane], here[lane]) = (1.0, ridge[1][lane]);
-                positive &= positive - 1;
+                .margins(&self.weights, indices, values, &mut turn.margins);
+            (turn.signs, turn.ridge) = ([-1.0; N], ridge[0]);
+            for lane in bits(self.positive[at]) {
+                (turn.signs[lane], turn.ridge[lane]) = (1.0, ridge[1][lane]);
             }
-            let squared = self.rows.squared[at];
+            turn.squared = self.rows.squared[at];
             let alphas: &mut [f32; N] = (&mut self.alphas[at * N..(at + 1) * N])
                 .try_into()
                 .expect("a row has N lanes");
-            let mut steps = [0.0f32; N];
-            let mut any = 0.0f32;
-            for l in 0..N {
-                let alpha = alphas[l];
-                let gradient = sign[l] * margins[l] - 1.0 + alpha * here[l];
-                let projected = if alpha > 0.0 { gradient } else { gradient.min(0.0) };
-                largest[l] = largest[l].max(projected);
-                smallest[l] = smallest[l].min(projected);
-                let moved = (alpha - gradient / (squared + here[l])).max(0.0);
-                let step = if projected.abs() > idle {
-                    (moved - alpha) * active[l]
-                } else {
-                    0.0
-                };
-                alphas[l] = alpha + step;
-                steps[l] = step * sign[l];
-                any = any.max(step.abs());
-            }
-            if any > 0.0 {
-                self.instructions.step(&mut self.weights, indices, values, &steps);
+            let moved = self.instructions.turn(&mut turn, alphas);
+            if moved != 0 {
+                for lane in bits(moved) {
+                    self.moved[lane].push(at as u32);
+                }
+                self.instructions
+                    .step(&mut self.weights, indices, values, &turn.steps);
             }
         }
-        std::array::from_fn(|l| largest[l] - smallest[l])
+        std::array::from_fn(|l| turn.largest[l] - turn.smallest[l])
     }
 
     /// Steepest slope of each lane.
@@ -336,15 +391,53 @@ impl<'a> Block<'a> {
         steepest
     }
 
+    /// Lets every label that has not converged descend by itself over its active documents.
+    fn go_on_alone(&mut self) {
+        let documents = self.rows.documents.len();
+        let mut signs = vec![0.0; documents];
+        let mut shrunk = Vec::new();
+        for first in (0..self.lanes.len()).step_by(TILE) {
+            if self.lanes[first..].iter().take(TILE).all(|lane| lane.converged) {
+                continue;
+            }
+            let mut weights = columns_of(&self.weights, self.width, first);
+            let mut alphas = columns_of(&self.alphas, self.width, first);
+            for (lane, (weights, alphas)) in
+                (first..self.lanes.len()).zip(weights.iter_mut().zip(&mut alphas))
+            {
+                let Lane { cost, converged, .. } = self.lanes[lane];
+                if converged {
+                    continue;
+                }
+                for (sign, positive) in signs.iter_mut().zip(&self.positive) {
+                    *sign = if positive >> lane & 1 == 1 { 1.0 } else { -1.0 };
+                }
+                let costs = Costs {
+                    negative: f64::from(cost[0]),
+                    positive: f64::from(cost[1]),
+                };
+                let mut descent = Descent::new(self.rows, &signs, costs, self.tolerance);
+                let active = &mut self.moved[lane];
+                shrunk.clear();
+                for _ in 0..ALONE {
+                    self.order.shuffle(active);
+                    if descent.pass(active, &mut shrunk, alphas, weights) {
+                        break;
+                    }
+                }
+            }
+            put_columns(&weights, &mut self.weights, self.width, first);
+            put_columns(&alphas, &mut self.alphas, self.width, first);
+        }
+    }
+
     /// Takes converged labels out once half of the lanes would be idle, or none is left.
     fn let_converged_leave(&mut self) {
         let left: Vec<usize> = (0..self.lanes.len())
             .filter(|&l| !self.lanes[l].converged)
             .collect();
         if left.is_empty() || width_for(left.len()) < self.width {
-            for l in (0..self.lanes.len()).filter(|l| self.lanes[*l].converged) {
-                self.done[self.lanes[l].label] = Some(self.extract(l));
-            }
+            self.extract(|lane| lane.converged);
             let width = width_for(left.len());
             let narrow = |wide: &[f32]| -> Vec<f32> {
                 let mut made = vec![0.0; wide.len() / self.width * width];
@@ -365,35 +458,60 @@ impl<'a> Block<'a> {
                 *positive = (left.iter().enumerate()).fold(0, |m, (l, &f)| m | (old >> f & 1) << l);
             }
             self.lanes = left.iter().map(|&l| self.lanes[l]).collect();
+            self.moved = left.iter().map(|&l| std::mem::take(&mut self.moved[l])).collect();
             self.width = width;
         }
     }
 
-    fn extract(&self, lane: usize) -> Solution {
-        let weights = self.weights.chunks_exact(self.width).zip(&self.rows.columns);
-        let alphas = self.alphas.chunks_exact(self.width).zip(&self.rows.documents);
-        Solution {
-            weights: weights
-                .filter(|(w, _)| w[lane] != 0.0)
-                .map(|(w, &c)| (c, w[lane]))
-                .collect(),
-            dual: Dual {
-                alphas: alphas
-                    .filter(|(a, _)| a[lane] > 0.0)
-                    .map(|(a, &d)| (d, a[lane]))
-                    .collect(),
-                iterations: self.iterations,
-            },
+    /// Writes down the solutions of the lanes that leave.
+    fn extract(&mut self, leaves: impl Fn(&Lane) -> bool) {
+        for first in (0..self.lanes.len()).step_by(TILE) {
+            let tile = &self.lanes[first..self.lanes.len().min(first + TILE)];
+            if !tile.iter().any(&leaves) {
+                continue;
+            }
+            let weights = columns_of(&self.weights, self.width, first);
+            let alphas = columns_of(&self.alphas, self.width, first);
+            for (lane, (weights, alphas)) in tile.iter().zip(weights.iter().zip(&alphas)) {
+                if leaves(lane) {
+                    let weights = self.rows.columns.iter().zip(weights);
+                    let alphas = self.rows.documents.iter().zip(alphas);
+                    self.done[lane.label] = Some(Solution {
+                        weights: weights.filter(|w| *w.1 != 0.0).map(|(&c, &w)| (c, w)).collect(),
+                        dual: Dual {
+                            alphas: alphas.filter(|a| *a.1 > 0.0).map(|(&d, &a)| (d, a)).collect(),
+                            iterations: self.iterations,
+                        },
+                    });
+                }
+            }
         }
     }
 
     fn finish(mut self) -> Vec<Solution> {
-        for l in 0..self.lanes.len() {
-            self.done[self.lanes[l].label] = Some(self.extract(l));
-        }
+        self.extract(|_| true);
         self.done
             .into_iter()
             .map(|solution| solution.expect("every lane was extracted"))
             .collect()
+    }
+}
+
+/// [`TILE`] columns from `first` on, of rows that are `width` wide.
+fn columns_of(rows: &[f32], width: usize, first: usize) -> [Vec<f32>; TILE] {
+    let mut columns = [(); TILE].map(|()| vec![0.0; rows.len() / width]);
+    for (at, row) in rows.chunks_exact(width).enumerate() {
+        for (column, &value) in columns.iter_mut().zip(&row[first..first + TILE]) {
+            column[at] = value;
+        }
+    }
+    columns
+}
+
+fn put_columns(columns: &[Vec<f32>; TILE], rows: &mut [f32], width: usize, first: usize) {
+    for (at, row) in rows.chunks_exact_mut(width).enumerate() {
+        for (value, column) in row[first..first + TILE].iter_mut().zip(columns) {
+            *value = column[at];
+        }
     }
 }

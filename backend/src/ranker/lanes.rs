@@ -1,9 +1,31 @@
-//! The two inner loops of the block solver, over N labels at once: margins of one document, and one step of all weights.
+//! The inner loops of the block solver, over N labels at once: margins of one document, what they do to its α, one step of all weights.
 //!
-//! Weights lie feature-major, N to a feature, so both loops are straight runs of N numbers that a vector unit takes whole.
+//! Weights lie feature-major, N to a feature, so all loops are straight runs of N numbers that a vector unit takes whole.
 //! The one unsafe step is calling the same loops compiled for AVX2, after the machine said it has it. Multiplication and
 //! addition stay separate instructions, so the numbers are the same with and without.
 #![allow(unsafe_code)]
+
+/// What the squared hinge knows of N labels at one document ([`super::hinge`]).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HingeTurn<const N: usize> {
+    /// w·x.
+    pub margins: [f32; N],
+    /// +1 or −1.
+    pub signs: [f32; N],
+    /// D = 1/(2C).
+    pub ridge: [f32; N],
+    /// ‖x‖².
+    pub squared: f32,
+    /// 1, or 0 for a lane that is not to move.
+    pub active: [f32; N],
+    /// Smaller projected gradients move nothing.
+    pub idle: f32,
+    /// Largest and smallest projected gradients so far.
+    pub largest: [f32; N],
+    pub smallest: [f32; N],
+    /// Written: y·(change of α).
+    pub steps: [f32; N],
+}
 
 /// Which instructions this machine has; asked once a solve, not once a document.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +59,17 @@ impl Instructions {
         margins_plain(weights, indices, values, margins);
     }
 
+    /// Takes one document's step of the squared hinge in every lane; bit l of the answer says whether lane l moved.
+    #[inline]
+    pub(super) fn turn<const N: usize>(self, turn: &mut HingeTurn<N>, alphas: &mut [f32; N]) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        if self.avx2 {
+            // SAFETY: `avx2` is only true after the processor reported AVX2.
+            return unsafe { turn_avx2(turn, alphas) };
+        }
+        turn_plain(turn, alphas)
+    }
+
     /// weights_{f,l} += steps_l · x_f for every lane l.
     #[inline]
     pub(super) fn step<const N: usize>(
@@ -63,6 +96,12 @@ fn margins_avx2<const N: usize>(w: &[f32], i: &[u32], v: &[f32], m: &mut [f32; N
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
+fn turn_avx2<const N: usize>(t: &mut HingeTurn<N>, a: &mut [f32; N]) -> u64 {
+    turn_plain(t, a)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
 fn step_avx2<const N: usize>(w: &mut [f32], i: &[u32], v: &[f32], s: &[f32; N]) {
     step_plain(w, i, v, s);
 }
@@ -78,6 +117,38 @@ fn margins_plain<const N: usize>(weights: &[f32], indices: &[u32], values: &[f32
         }
     }
     *margins = sums;
+}
+
+#[inline(always)]
+fn turn_plain<const N: usize>(turn: &mut HingeTurn<N>, alphas: &mut [f32; N]) -> u64 {
+    // `f32::max` minds numbers that are none, which costs more than the comparison; there are none here.
+    let larger = |a: f32, b: f32| if a > b { a } else { b };
+    let smaller = |a: f32, b: f32| if a < b { a } else { b };
+    let mut furthest = 0.0f32;
+    for l in 0..N {
+        let alpha = alphas[l];
+        let gradient = turn.signs[l] * turn.margins[l] - 1.0 + alpha * turn.ridge[l];
+        let projected = if alpha > 0.0 {
+            gradient
+        } else {
+            smaller(gradient, 0.0)
+        };
+        turn.largest[l] = larger(turn.largest[l], projected);
+        turn.smallest[l] = smaller(turn.smallest[l], projected);
+        let moved = larger(alpha - gradient / (turn.squared + turn.ridge[l]), 0.0);
+        let step = if projected.abs() > turn.idle {
+            (moved - alpha) * turn.active[l]
+        } else {
+            0.0
+        };
+        alphas[l] = alpha + step;
+        turn.steps[l] = step * turn.signs[l];
+        furthest = larger(furthest, step.abs());
+    }
+    if furthest == 0.0 {
+        return 0;
+    }
+    (turn.steps.iter().enumerate()).fold(0, |mask, (l, step)| mask | u64::from(*step != 0.0) << l)
 }
 
 #[inline(always)]

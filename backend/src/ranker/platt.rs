@@ -57,6 +57,11 @@ pub fn fit(outcomes: &[(f32, bool)]) -> Sigmoid {
             (h11 * g2 - h12 * g1) / -determinant,
         );
         let descent = g1 * d1 + g2 * d2;
+        // What is left to gain drowns in the rounding of the sum: a line search would halve its step in vain.
+        if -descent < 1e-12 * value {
+            (slope, offset) = (slope + d1, offset + d2);
+            break;
+        }
         let mut step = 1.0;
         let mut moved = false;
         while step >= 1e-10 {
