@@ -41,7 +41,7 @@ impl Remembered {
         order.truncate(most.min(MOST_WORDS));
         order.sort_unstable();
         let heaviest = order.iter().map(|&at| words.values[at]).fold(0.0, f32::max);
-        let step = heaviest / STEPS;
+        let step = short(heaviest / STEPS);
         let mut kept = SparseVector::default();
         for at in order {
             let code = (words.values[at] / step).round();
@@ -55,6 +55,12 @@ impl Remembered {
             labels: labels.to_vec(),
         }
     }
+}
+
+/// The next number with sixteen bits: its multiples up to [`STEPS`] are exact, so that what is written in steps comes back bit for bit.
+/// A neighbour that is nearer by the last bit could have other labels.
+fn short(step: f32) -> f32 {
+    f32::from_bits((step.to_bits() + 0xff) & !0xff)
 }
 
 /// The remembered documents, by word.
