@@ -18,6 +18,12 @@ fn garden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpora/garden.jsonl")
 }
 
+/// One line of the corpus.
+fn first_document() -> String {
+    let corpus = BufReader::new(std::fs::File::open(garden()).unwrap());
+    corpus.lines().next().unwrap().unwrap()
+}
+
 /// A folder for the whole run with a model of the small corpus in it.
 fn home() -> &'static Path {
     static HOME: OnceLock<tempfile::TempDir> = OnceLock::new();
@@ -270,11 +276,10 @@ fn a_cutoff_is_a_probability_or_auto() {
             said(&output)
         );
     }
+    // A text of the corpus: whether a passing remark is above the cut-off of so small a model is chance.
+    let document = first_document();
     let labels = |cutoff: &str| {
-        let output = predicted(
-            &["--cutoff", cutoff],
-            b"{\"text\":\"Prune the roses before the buds swell.\"}",
-        );
+        let output = predicted(&["--cutoff", cutoff], document.as_bytes());
         assert_exit(&output, 0);
         answers(&output)[0]["labels"].as_array().unwrap().len()
     };
@@ -284,11 +289,7 @@ fn a_cutoff_is_a_probability_or_auto() {
 
 #[test]
 fn an_explanation_brings_the_graph_that_its_numbers_are_of() {
-    let first = BufReader::new(std::fs::File::open(garden()).unwrap())
-        .lines()
-        .next()
-        .unwrap()
-        .unwrap();
+    let first = first_document();
     let plain = &answers(&predicted(&["-"], first.as_bytes()))[0];
     assert!(plain.get("keygraph").is_none() && plain["labels"][0].get("evidence").is_none());
 

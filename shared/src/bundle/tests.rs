@@ -16,7 +16,7 @@ use super::{
     Bits, Bundle, BundleError, Manifest, ModelFacts, Opening, PageEncoder, PartRef, PublishError, Published,
     ShardRef, publish,
 };
-use crate::features::{SparseVector, TfIdfBuilder, TfIdfOptions};
+use crate::features::{TfIdfBuilder, TfIdfOptions};
 use crate::keygraph::{self, EntityLexicon};
 use crate::model::encoder::bert::{Affine, Bert, BertEncoder, BertShape, BertWeights, Layer, Norm};
 use crate::model::encoder::{Lsa, SentenceEncoder, StaticEncoder, VectorTable};
