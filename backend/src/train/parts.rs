@@ -101,7 +101,7 @@ fn take_ranker(
 pub(super) fn put_neighbours(part: &mut PartWriter, neighbours: &Neighbours) {
     part.u32(neighbours.len() as u32);
     for document in neighbours.documents() {
-        let step = document.words.values.iter().copied().fold(0.0, f32::max) / 255.0;
+        let step = document.step();
         part.f32(step);
         put_rising(part, &document.words.indices);
         for &weight in &document.words.values {

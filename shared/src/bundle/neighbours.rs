@@ -51,7 +51,7 @@ fn code(documents: &[Remembered], terms: usize) -> Vec<u8> {
     let mut documents_of: Vec<Vec<(u32, u32)>> = vec![Vec::new(); terms];
     let mut entries = 0;
     for (number, document) in documents.iter().enumerate() {
-        let step = document.words.values.iter().copied().fold(0.0, f32::max) / STEPS;
+        let step = document.step();
         steps.push(step);
         for (word, weight) in document.words.iter() {
             let weight = (weight / step).round() as u32;

@@ -55,6 +55,11 @@ impl Remembered {
             labels: labels.to_vec(),
         }
     }
+
+    /// What its words' weights are multiples of.
+    pub fn step(&self) -> f32 {
+        self.words.values.iter().copied().fold(0.0, f32::max) / STEPS
+    }
 }
 
 /// The next number with sixteen bits: its multiples up to [`STEPS`] are exact, so that what is written in steps comes back bit for bit.
@@ -254,6 +259,23 @@ mod tests {
     fn only_the_strongest_words_are_kept() {
         let kept = Remembered::new(&words(&[(1, 0.1), (4, 0.9), (6, 0.5)]), &[], 2);
         assert_eq!(kept.words.indices, [4, 6]);
+    }
+
+    #[test]
+    fn weights_are_exact_multiples_of_a_step_that_can_be_told_from_them() {
+        for n in 1..200 {
+            let heaviest = (n as f32 * 0.37).sin().abs() + 0.01;
+            let weights: Vec<(u32, f32)> = (0..40).map(|w| (w, heaviest * (w + 1) as f32 / 40.0)).collect();
+            let kept = Remembered::new(&words(&weights), &[], 64);
+            let step = kept.step();
+            for &weight in &kept.words.values {
+                let code = (weight / step).round();
+                assert!(
+                    (1.0..=STEPS).contains(&code) && code * step == weight,
+                    "{weight} in steps of {step}"
+                );
+            }
+        }
     }
 
     #[test]
