@@ -6,8 +6,8 @@ The peers take numbers, not text: scikit-learn makes TF-IDF for them (sublinear,
 at least two documents), timed apart as `features_cpu`. Labels that training never saw are left out of the truth.
 
 `pecos-flat` is one-vs-all without any tree, what a partition is measured against. With `--program GNNXML` the vectors of each
-text's beginning (`gnnxml encoder encode`, a transformer's; their making is not timed) stand beside its words, and the
-score gets the prior (1/propensity)^0.2."""
+text's beginning (`gnnxml encoder encode`, a transformer's, cached; their making is not timed) stand beside its words, a tenth of
+the score comes from the most similar training documents, and the score gets the prior (1/propensity)^0.2."""
 
 import argparse
 import gzip
@@ -119,18 +119,36 @@ def pecos_model(features, labels, test, folder):
     return [row.indices[numpy.argsort(-row.data)].tolist() for row in scored], cpu, predict
 
 
-def flat_model(features, labels, test, folder, gamma):
-    """One-vs-all over all labels and documents; `gamma` prefers the rarer of two labels that are equally sure."""
+def similar_documents(features, labels, test, count=50):
+    """For each text the labels of its nearest training documents, as shares of the similarity."""
+    rows = []
+    for start in range(0, test.shape[0], 500):
+        similar = (test[start : start + 500] @ features.T).tocsr()
+        for row in similar:
+            nearest = numpy.argsort(-row.data)[:count]
+            share = row.data[nearest] / max(row.data[nearest].sum(), 1e-9)
+            weights = scipy.sparse.csr_matrix(
+                (share, row.indices[nearest], [0, len(nearest)]), shape=(1, labels.shape[0])
+            )
+            rows.append(weights @ labels)
+    return scipy.sparse.vstack(rows, format="csr")
+
+
+def flat_model(features, labels, test, folder, gamma, neighbours):
+    """One-vs-all over all labels and documents; `gamma` prefers the rarer of two labels that are equally sure, `neighbours` is
+    the share of the score that similar documents have."""
     from pecos.xmc.xlinear.model import XLinearModel
 
     cpu = time.process_time()
     model = XLinearModel.train(features, labels, C=None)
     cpu = time.process_time() - cpu
     model.save(os.path.join(folder, "model"))
-    prior = numpy.log(propensity_weights(labels)) * gamma
+    prior = propensity_weights(labels) ** gamma
     predict = time.process_time()
-    scored = model.predict(test, only_topk=50, post_processor="log-sigmoid")
-    rankings = [row.indices[numpy.argsort(-(row.data + prior[row.indices]))][:5].tolist() for row in scored]
+    scored = model.predict(test, only_topk=50, post_processor="l3-hinge").tocsr()
+    if neighbours > 0:
+        scored = (1 - neighbours) * scored + neighbours * similar_documents(features, labels, test)
+    rankings = [row.indices[numpy.argsort(-(row.data * prior[row.indices]))][:5].tolist() for row in scored]
     return rankings, cpu, time.process_time() - predict
 
 
@@ -178,8 +196,8 @@ def main():
         if args.peer == "pecos":
             rankings, cpu, predict = pecos_model(features, labels, unseen, folder)
         elif args.peer == "pecos-flat":
-            gamma = 0.2 if args.program else 0.0
-            rankings, cpu, predict = flat_model(features, labels, unseen, folder, gamma)
+            gamma, neighbours = (0.2, 0.1) if args.program else (0.0, 0.0)
+            rankings, cpu, predict = flat_model(features, labels, unseen, folder, gamma, neighbours)
         else:
             rankings, cpu, predict = omikuji_model(args.peer == "omikuji-bonsai", features, labels, unseen, folder)
         size = megabytes(os.path.join(folder, "model"))

@@ -36,6 +36,9 @@ pub(super) struct Args {
     /// Encoder: lsa, static, minilm, a directory or a hub id
     #[arg(long)]
     encoder: Option<String>,
+    /// Language of the texts as a BCP-47 tag; `und` for one without stop words and stemmer here; `auto` lets the texts tell
+    #[arg(long)]
+    language: Option<String>,
     /// auto, cpu or cuda
     #[arg(long, default_value = "auto")]
     device: DeviceChoice,
@@ -136,6 +139,10 @@ fn settings(args: &Args) -> anyhow::Result<TrainConfig> {
     }
     .map_err(wrong)?;
     config.seed = args.seed.unwrap_or(config.seed);
+    if let Some(tag) = &args.language {
+        config.language.clone_from(tag);
+        config.check("--language").map_err(wrong)?;
+    }
     if let Some(name) = &args.encoder {
         if !config.needs_vectors() {
             let reason = format!(

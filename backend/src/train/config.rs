@@ -15,7 +15,7 @@ use crate::ranker::{Loss, RankerConfig};
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {
     pub seed: u64,
-    /// IETF tag of the texts' language.
+    /// IETF tag of the texts' language, `und` for one without stop words and stemmer here, or `auto`: their function words tell.
     pub language: String,
     pub words: TfIdfOptions,
     /// Pairs of words are terms too when documents have fewer words than this on average; 0 leaves it to `words.bigrams`.
@@ -278,9 +278,9 @@ impl TrainConfig {
         Ok(config)
     }
 
-    /// The texts' language.
-    pub fn text_language(&self) -> Language {
-        Language::from_tag(&self.language)
+    /// The texts' language; none where the texts are to tell.
+    pub fn text_language(&self) -> Option<Language> {
+        (self.language != "auto").then(|| Language::from_tag(&self.language))
     }
 
     /// Whether anything looks at sentence vectors.
@@ -306,6 +306,12 @@ impl TrainConfig {
                 expected: expected.to_owned(),
             })
         };
+        // A tag that is not known may be a slip of the pen; `und` says that it is not.
+        if self.text_language() == Some(Language::Neutral) && !self.language.eq_ignore_ascii_case("und") {
+            let tags: Vec<&str> = Language::ALL.iter().map(|language| language.tag()).collect();
+            let expected = format!("auto, or one of {}", tags.join(" "));
+            return wrong("language", format!("{:?}", self.language), &expected);
+        }
         // A number that is not one fails every range; elsewhere in the file it is looked for below.
         const POSITIVE: (f64, f64, &str) = (f64::MIN_POSITIVE, f64::MAX, "a positive number");
         const NOT_NEGATIVE: (f64, f64, &str) = (0.0, f64::MAX, "zero or a positive number");
@@ -425,6 +431,20 @@ mod tests {
         let message = TrainConfig::parse("mine.toml", &text).unwrap_err().to_string();
         assert!(message.contains("1.5"), "{message}");
     }
+
+    #[test]
+    fn a_language_is_known_or_meant_or_told_by_the_texts() {
+        let of = |tag: &str| {
+            let text = format!("language = \"{tag}\"\n");
+            TrainConfig::of_preset_with("fast", "mine.toml", &text).map(|config| config.text_language())
+        };
+        assert_eq!(of("fi").unwrap(), Some(Language::Finnish));
+        assert_eq!(of("und").unwrap(), Some(Language::Neutral));
+        assert_eq!(of("auto").unwrap(), None);
+        let message = of("enlish").unwrap_err().to_string();
+        assert!(message.contains("enlish") && message.contains(" en "), "{message}");
+    }
+
     #[test]
     fn a_number_that_is_none_is_refused_wherever_it_stands() {
         let settings = [

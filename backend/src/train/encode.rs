@@ -199,7 +199,7 @@ struct Run<'a> {
 impl Run<'_> {
     fn take(&mut self, chunk: &[Document], voice: &mut Voice) -> Result<(), TrainError> {
         let gathered = &self.documents.gathered;
-        let (language, options) = (self.config.text_language(), &self.config.keygraph);
+        let (language, options) = (gathered.tfidf.language(), &self.config.keygraph);
         let graphs: Vec<KeyGraph> = chunk
             .par_iter()
             .map(|document| KeyGraph::build(&document.text, language, &gathered.lexicon, options))

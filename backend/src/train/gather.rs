@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use gnnxml_shared::features::{SparseVector, TfIdf, TfIdfBuilder, TfIdfOptions, TransformScratch};
 use gnnxml_shared::keygraph::{EntityLexicon, EntityLexiconBuilder};
+use gnnxml_shared::text::{Language, LanguageGuess};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
@@ -35,24 +36,34 @@ pub struct Gathered {
 
 /// Documents whose length says how long the corpus' texts are.
 const LENGTH_SAMPLE: usize = 1000;
+/// Those of them whose words say in which language the texts are.
+const LANGUAGE_SAMPLE: usize = 300;
 
-/// What counts as a term in texts of the corpus' length, which its first documents tell.
-pub(crate) fn term_options(source: &CorpusSource, config: &TrainConfig) -> Result<TfIdfOptions, TrainError> {
+/// How the texts of a corpus are read: its first documents tell.
+pub(crate) fn reading_of(
+    source: &CorpusSource,
+    config: &TrainConfig,
+) -> Result<(TfIdfOptions, Language), TrainError> {
     let (mut words, mut bytes, mut documents) = (0, 0, 0);
+    let mut guess = LanguageGuess::default();
     for document in source.open()?.take(LENGTH_SAMPLE) {
         let text = document?.text;
         words += text.split_whitespace().count();
         bytes += text.len();
+        if documents < LANGUAGE_SAMPLE {
+            guess.add(&text);
+        }
         documents += 1;
     }
     let documents = documents.max(1);
+    let language = config.text_language().unwrap_or_else(|| guess.language());
     let mut options = config.words.clone();
     options.bigrams = options.bigrams || words < config.pair_words_below * documents;
     if options.lead == 0 {
         let share = (bytes as f64 / documents as f64 * config.lead_share) as usize;
         options.lead = share.min(config.lead_at_most);
     }
-    Ok(options)
+    Ok((options, language))
 }
 
 /// Reads the corpus.
@@ -63,8 +74,7 @@ pub fn gather(
     progress: &Progress<'_>,
 ) -> Result<Gathered, TrainError> {
     let (seen, kept_bytes, too_large) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
-    let language = config.text_language();
-    let terms = term_options(source, config)?;
+    let (terms, language) = reading_of(source, config)?;
     let mut reader = source.open()?;
     let states = for_each_document(
         &mut reader,

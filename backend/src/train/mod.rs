@@ -13,6 +13,7 @@ mod gather;
 mod learn;
 mod matching;
 mod model;
+mod monotone;
 mod parts;
 mod pipeline;
 mod place;
@@ -30,7 +31,7 @@ pub use config::{
 };
 pub use error::TrainError;
 pub use examples::Examples;
-pub(crate) use gather::term_options;
+pub(crate) use gather::reading_of;
 pub use gather::{Gathered, gather};
 pub use learn::{LearnError, LearnRequest, Learned, learn};
 pub(crate) use matching::{best_share, linear_solver};

@@ -36,7 +36,7 @@ use crate::encoder::cache::{CacheError, Remembering};
 use crate::labels::LabelClusters;
 
 /// The version of the directory's layout.
-pub const MODEL_VERSION: u32 = 2;
+pub const MODEL_VERSION: u32 = 3;
 pub(super) const FORMAT: &str = "gnnxml-model";
 pub(super) const MANIFEST: &str = "manifest.json";
 const EXAMPLES: &str = "examples.json";

@@ -256,10 +256,11 @@ fn tell_counts(documents: &Documents, progress: &Progress<'_>) {
         .filter(|(held, labels)| **held && !labels.is_empty())
         .count();
     progress.info(format!(
-        "{} documents, {} labels, {} terms; the score is fitted on {held} documents",
+        "{} documents, {} labels, {} terms; texts are read as language {}; the score is fitted on {held} documents",
         documents.training,
         gathered.label_names.len(),
         gathered.tfidf.len(),
+        gathered.tfidf.language(),
     ));
     if gathered.without_labels > 0 {
         progress.warn(format!(
@@ -376,7 +377,7 @@ fn calibrate(
     if held.is_empty() {
         return (fit::plain(config.ranker.loss, &config.score), BTreeMap::new());
     }
-    let score = fit::fit(&held, frequencies, config.ranker.loss, &config.score);
+    let score = fit::fit(&held, frequencies, &config.score);
     let options = EvaluationOptions {
         threshold: score.cutoff,
         ..EvaluationOptions::default()

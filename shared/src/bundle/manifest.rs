@@ -12,7 +12,7 @@ use super::{Bits, BundleError};
 pub const FORMAT: &str = "gnnxml-bundle";
 
 /// The one version this code reads and writes.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// No part is larger: a GPU binding and a phone's memory are the measure.
 const MAX_PART_BYTES: u64 = 512 << 20;

@@ -105,9 +105,10 @@ pub fn publish(
         put("linear", coded.finish(&tables));
     }
     let hints = Hints::new(&tagger.tfidf, &documents, tagger.labels.len());
+    let rarest = (tagger.labels.iter()).fold(0.0f32, |most, label| most.max(label.log_inverse_propensity));
     let step = step(
         LABEL_STEP,
-        tagger.score.margin.slope * tagger.score.label_exponent,
+        tagger.score.margin.steepest(rarest) * tagger.score.label_exponent,
         bits,
     );
     let runs = runs(rankers);

@@ -24,7 +24,7 @@ use crate::model::matcher::{Matcher, MatcherConfig, NamedTensor};
 use crate::model::neighbours::{Neighbours, Remembered};
 use crate::model::ranker::{ClusterRankers, LabelRanker};
 use crate::model::reach::Reach;
-use crate::model::score::Score;
+use crate::model::score::{Score, Weight};
 use crate::model::tagger::{ClusterMatcher, FinishOptions, LsaSentences, ReadOptions, TagLabel, Tagger};
 use crate::text::Language;
 use crate::text::wordpiece::{Cleaning, WordPiece};
@@ -207,7 +207,10 @@ fn model(kind: Kind) -> (Tagger, Voice, Vec<ClusterRankers>) {
             .collect(),
         clusters: vec!["trade".into(), "health".into()],
         score: Score {
-            neighbours: 0.4,
+            neighbours: Weight {
+                common: 0.4,
+                rarity: 0.0,
+            },
             ..Score::default()
         },
         reach: Reach::default(),

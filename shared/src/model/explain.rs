@@ -1,8 +1,9 @@
 //! Why a tag was given: its log-score taken apart, exactly.
 //!
-//! s = a·ln p(z) + ln σ(b·t) + γ·ln(1/p_ℓ), and t is a sum over words, neighbours and the label's name. The sum goes through ln σ, so a word's share is
-//! the chord's: with t₀ the log-odds of the label before any word is read, each term counts
-//! (ln σ(b·t) − ln σ(b·t₀)) / (t − t₀) times itself. The shares then add up to s without a remainder, and a word's sign is its own.
+//! s = a·ln p(z) + ln σ(b·t) + γ·π, and t is a sum over the margin's words, neighbours and the label's name. The sum goes through ln σ, so a
+//! term's share is the chord's: with t₀ the log-odds of the label before any word is read, each term counts
+//! (ln σ(b·t) − ln σ(b·t₀)) / (t − t₀) times itself; and a word counts by the chord of the margin's curve between the margins without and with the
+//! words. Neither curve ever falls, so the shares add up to s without a remainder and a word's sign is its own.
 //!
 //! Sentences regroup the words by where they stand. Vertices are another question: how the cluster's log-odds change when a
 //! keyword is left out of the graph (graph network) or its words out of the text (linear matcher).
@@ -75,18 +76,18 @@ impl<'t> Explainer<'t> {
         let reading = &prepared.reading;
         let terms = rankers.terms(candidate.position as usize, &reading.words, &prepared.embedding);
         let prior = tagger.labels[candidate.label as usize].log_inverse_propensity;
-        let (slope, b) = (score.margin.slope, score.label_exponent);
+        let b = score.label_exponent;
 
         let read: f32 = terms.embedding + terms.words.iter().map(|w| w.1).sum::<f32>();
-        let t0 = score.margin.log_odds(terms.bias) + score.lift * prior;
-        let near = score.neighbours * neighbours::lift(neighbours::vote_of(&prepared.votes, candidate.label));
-        let named = score.names * tagger.name_sign(prepared, candidate.label);
-        let t = t0 + slope * read + near + named;
-        let chord = if (t - t0).abs() > 1e-6 {
-            (log_sigmoid(b * t) - log_sigmoid(b * t0)) / (t - t0)
-        } else {
-            0.0
-        };
+        let unread = score.margin.log_odds(terms.bias, prior);
+        let learned = score.margin.log_odds(terms.bias + read, prior) - unread;
+        let slope = quotient(learned, read);
+        let t0 = unread + score.lift * prior;
+        let near =
+            score.neighbours.at(prior) * neighbours::lift(neighbours::vote_of(&prepared.votes, candidate.label));
+        let named = score.names.at(prior) * tagger.name_sign(prepared, candidate.label);
+        let t = t0 + learned + near + named;
+        let chord = quotient(log_sigmoid(b * t) - log_sigmoid(b * t0), t - t0);
         let share = chord * slope;
 
         let shares = terms.words.iter().map(|&(nth, weight)| Share {
@@ -150,6 +151,11 @@ impl<'t> Explainer<'t> {
         self.by_cluster.push((cluster, found.clone()));
         found
     }
+}
+
+/// The slope of a chord; 0 where it has no length.
+fn quotient(rise: f32, run: f32) -> f32 {
+    if run.abs() > 1e-6 { rise / run } else { 0.0 }
 }
 
 /// Per word, the vertices whose places hold it. Places are short, so a word's lie just before it in their order.

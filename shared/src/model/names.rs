@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 
-use super::score::Score;
+use super::score::{Score, Weight};
 use super::tagger::TagLabel;
 use crate::features::{SparseVector, TfIdf, is_lead_term, words_of_term};
 use crate::text::{Stemmer, fold, is_stop_word, words};
@@ -48,7 +48,7 @@ pub struct Mentions {
 impl LabelNames {
     /// The names, if `score` looks at them.
     pub fn for_score(score: &Score, labels: &[TagLabel], tfidf: &TfIdf) -> Option<Self> {
-        (score.names != 0.0).then(|| Self::new(labels.iter().map(|label| label.name.as_str()), tfidf))
+        (score.names != Weight::NONE).then(|| Self::new(labels.iter().map(|label| label.name.as_str()), tfidf))
     }
 
     /// Lays out the names over the vocabulary that texts are read with.

@@ -3,13 +3,15 @@
 //! For label ℓ of cluster k, with margin m from its ranker and p_ℓ its propensity:
 //!
 //! ```text
-//! t     = slope·m + offset + lift·ln(1/p_ℓ) + ν·n_ℓ(x) + μ·c_ℓ(x)   log-odds of the label in its cluster
-//! s     = a·ln p(z=k|x) + ln σ(b·t) + γ·ln(1/p_ℓ)            log-score: p(z)^a · p(y|z,x)^b · (1/p_ℓ)^γ
+//! π     = ln(1/p_ℓ)                                          how rare the label is
+//! t     = f(m, π) + lift·π + ν(π)·n_ℓ(x) + μ(π)·c_ℓ(x)       log-odds of the label in its cluster
+//! s     = a·ln p(z=k|x) + ln σ(b·t) + γ·π                    log-score: p(z)^a · p(y|z,x)^b · (1/p_ℓ)^γ
 //! p     = calibration(s)                                     what is shown
 //! ```
 //!
-//! n_ℓ(x) is what the most similar training documents say ([`super::neighbours`]), c_ℓ(x) how clearly the text says the label's name
-//! ([`super::names`]).
+//! f bends at two margins and never falls ([`MarginCurve`]); n_ℓ(x) is what the most similar training documents say
+//! ([`super::neighbours`]), c_ℓ(x) how clearly the text says the label's name ([`super::names`]), and their weights may differ for common and
+//! rare labels but are never negative ([`Weight`]): no evidence for a label lowers its score.
 //!
 //! The paper multiplies the two probabilities and stops there. The exponents a and b say how far each factor is trusted; `lift`
 //! undoes the ranker's habit of under-scoring labels with few documents, and γ prefers the rarer of two labels that are
@@ -39,6 +41,78 @@ impl Sigmoid {
     /// σ(slope·m + offset).
     pub fn probability(self, margin: f32) -> f32 {
         sigmoid(self.log_odds(margin))
+    }
+}
+
+/// f(m, π): from a ranker's margin to log-odds, three straight lines that meet at [`Self::KNOTS`], steeper or not for rare labels.
+///
+/// A margin below −½ is a label that was hardly in question, above 0 one that is hardly in doubt; what lies between is worth
+/// something else a step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MarginCurve {
+    pub offset: f32,
+    /// Below, between and above the knots.
+    pub slopes: [f32; 3],
+    /// What π adds to every slope.
+    pub rarity: f32,
+}
+
+impl MarginCurve {
+    /// Where the lines meet.
+    pub const KNOTS: [f32; 2] = [-0.5, 0.0];
+
+    /// f(m) = m: no change.
+    pub const PLAIN: Self = Self {
+        offset: 0.0,
+        slopes: [1.0; 3],
+        rarity: 0.0,
+    };
+
+    /// The margin's part on each of the three lines; they add up to it.
+    pub fn parts(margin: f32) -> [f32; 3] {
+        let [low, high] = Self::KNOTS;
+        [
+            (margin - low).min(0.0),
+            margin.clamp(low, high),
+            (margin - high).max(0.0),
+        ]
+    }
+
+    /// f(m, π).
+    pub fn log_odds(&self, margin: f32, log_inverse_propensity: f32) -> f32 {
+        let parts = Self::parts(margin);
+        self.offset
+            + self.slopes[0] * parts[0]
+            + self.slopes[1] * parts[1]
+            + self.slopes[2] * parts[2]
+            + self.rarity * log_inverse_propensity * margin
+    }
+
+    /// The steepest line where labels are in question, for a label of that π.
+    pub fn steepest(&self, log_inverse_propensity: f32) -> f32 {
+        self.slopes[1].max(self.slopes[2]) + self.rarity * log_inverse_propensity
+    }
+}
+
+/// A sign's weight in the log-odds: `common + rarity·π`, never below 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Weight {
+    pub common: f32,
+    pub rarity: f32,
+}
+
+impl Weight {
+    /// No weight at all.
+    pub const NONE: Self = Self {
+        common: 0.0,
+        rarity: 0.0,
+    };
+
+    /// The weight for a label of that π.
+    pub fn at(self, log_inverse_propensity: f32) -> f32 {
+        (self.common + self.rarity * log_inverse_propensity).max(0.0)
     }
 }
 
@@ -210,8 +284,8 @@ pub struct Signs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Score {
-    /// From a margin to log-odds: [`Sigmoid::PLAIN`] for logistic rankers, a Platt pair for squared hinge.
-    pub margin: Sigmoid,
+    /// f.
+    pub margin: MarginCurve,
     /// a.
     pub cluster_exponent: f32,
     /// b.
@@ -219,11 +293,9 @@ pub struct Score {
     /// Weight of ln(1/p_ℓ) inside the log-odds.
     pub lift: f32,
     /// ν.
-    #[serde(default)]
-    pub neighbours: f32,
+    pub neighbours: Weight,
     /// μ.
-    #[serde(default)]
-    pub names: f32,
+    pub names: Weight,
     /// γ.
     pub gamma: f32,
     /// B: how many clusters are looked into at most.
@@ -239,12 +311,12 @@ pub struct Score {
 impl Default for Score {
     fn default() -> Self {
         Self {
-            margin: Sigmoid::PLAIN,
+            margin: MarginCurve::PLAIN,
             cluster_exponent: 1.0,
             label_exponent: 1.0,
             lift: 0.0,
-            neighbours: 0.0,
-            names: 0.0,
+            neighbours: Weight::NONE,
+            names: Weight::NONE,
             gamma: 0.0,
             clusters: 10,
             cluster_floor: None,
@@ -274,13 +346,18 @@ impl Score {
             return Err(ScoreError::new("score clusters", self.clusters, "at least 1"));
         }
         ScoreError::unless_finite([
-            ("margin slope", self.margin.slope),
             ("margin offset", self.margin.offset),
+            ("margin slope below", self.margin.slopes[0]),
+            ("margin slope between", self.margin.slopes[1]),
+            ("margin slope above", self.margin.slopes[2]),
+            ("margin slope of rarity", self.margin.rarity),
             ("cluster exponent", self.cluster_exponent),
             ("label exponent", self.label_exponent),
             ("lift", self.lift),
-            ("weight of the neighbours", self.neighbours),
-            ("weight of the names", self.names),
+            ("weight of the neighbours", self.neighbours.common),
+            ("weight of the neighbours by rarity", self.neighbours.rarity),
+            ("weight of the names", self.names.common),
+            ("weight of the names by rarity", self.names.rarity),
             ("gamma", self.gamma),
             ("cluster floor", self.cluster_floor.unwrap_or_default()),
             ("cutoff", self.cutoff),
@@ -290,13 +367,14 @@ impl Score {
 
     /// s.
     pub fn log_score(&self, signs: Signs) -> f32 {
-        let t = self.margin.log_odds(signs.margin)
-            + self.lift * signs.log_inverse_propensity
-            + self.neighbours * signs.neighbours
-            + self.names * signs.name;
+        let rarity = signs.log_inverse_propensity;
+        let t = self.margin.log_odds(signs.margin, rarity)
+            + self.lift * rarity
+            + self.neighbours.at(rarity) * signs.neighbours
+            + self.names.at(rarity) * signs.name;
         self.cluster_exponent * signs.log_cluster
             + log_sigmoid(self.label_exponent * t)
-            + self.gamma * signs.log_inverse_propensity
+            + self.gamma * rarity
     }
 }
 
@@ -395,6 +473,30 @@ mod tests {
         assert!((score.log_score(signs) - expected).abs() < 1e-6);
         let p = score.calibration.probability(expected);
         assert!((p - expected.exp()).abs() < 1e-6, "{p}");
+    }
+
+    #[test]
+    fn a_margin_is_the_sum_of_its_parts_and_the_curve_bends_only_at_its_knots() {
+        let curve = MarginCurve {
+            offset: 0.25,
+            slopes: [7.0, 2.0, 3.0],
+            rarity: 0.5,
+        };
+        for (margin, expected) in [(-1.0, -3.5 - 1.0), (-0.5, -1.0), (-0.25, -0.5), (0.0, 0.0), (2.0, 6.0)] {
+            assert_eq!(MarginCurve::parts(margin).iter().sum::<f32>(), margin);
+            assert!((curve.log_odds(margin, 0.0) - expected - 0.25).abs() < 1e-6, "{margin}");
+            assert!((curve.log_odds(margin, 2.0) - expected - 0.25 - margin).abs() < 1e-6);
+        }
+        assert_eq!(MarginCurve::PLAIN.log_odds(-3.0, 9.0), -3.0);
+    }
+
+    #[test]
+    fn a_weight_is_never_below_nothing() {
+        let weight = Weight {
+            common: 0.5,
+            rarity: -0.25,
+        };
+        assert_eq!([0.0, 1.0, 2.0, 3.0].map(|rarity| weight.at(rarity)), [0.5, 0.25, 0.0, 0.0]);
     }
 
     #[test]

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 mod abbreviations;
 mod english;
+mod guess;
 mod language;
 mod lines;
 mod sentences;
@@ -32,6 +33,7 @@ mod unicode;
 pub mod wordpiece;
 mod words;
 
+pub use guess::LanguageGuess;
 pub use language::Language;
 pub use sentences::{MAX_SENTENCE_BYTES, sentences};
 pub use stems::{StemCache, Stemmer};

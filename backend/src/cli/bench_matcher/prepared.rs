@@ -12,7 +12,6 @@ use gnnxml_shared::keygraph::{
 use gnnxml_shared::model::encoder::SentenceEncoder as _;
 use gnnxml_shared::model::matcher::MatcherConfig;
 use gnnxml_shared::model::tagger::{LsaSentences, first_sentences, keyword_graph};
-use gnnxml_shared::text::Language;
 use rayon::prelude::*;
 
 use super::Args;
@@ -20,7 +19,7 @@ use crate::cli::WrongInput;
 use crate::data::{self, Document, IdFilter};
 use crate::labels::{ClusterOptions, DocumentLabels, LabelVectors, cluster_labels, label_vectors_sparse};
 use crate::matcher::{Lists, PreparedGraphs, PreparedWriter};
-use crate::train::{TrainConfig, term_options};
+use crate::train::{TrainConfig, reading_of};
 
 /// A corpus, ready to be learned from.
 pub(super) struct Prepared {
@@ -54,7 +53,6 @@ impl Prepared {
                 WrongInput("the corpus and the validation documents must not be empty".into()).into(),
             );
         }
-        let language = Language::English;
         let config = match &args.config {
             None => TrainConfig::of_preset("fast")?,
             Some(file) => {
@@ -62,7 +60,7 @@ impl Prepared {
                 TrainConfig::of_preset_with("fast", &file.display().to_string(), &text)?
             }
         };
-        let terms = term_options(&source(&args.corpus, args.ids.as_deref())?, &config)?;
+        let (terms, language) = reading_of(&source(&args.corpus, args.ids.as_deref())?, &config)?;
         let (mut tfidf, mut lexicon) = (
             TfIdfBuilder::new(terms, language),
             EntityLexiconBuilder::default(),
@@ -219,7 +217,7 @@ fn prepare(
     (tfidf, lexicon, sentences): (&TfIdf, &EntityLexicon, &LsaSentences),
 ) -> anyhow::Result<PreparedGraphs> {
     let mut writer = PreparedWriter::create(path, shape.width)?;
-    let builder = || KeyGraphBuilder::new(Language::English, lexicon, &KeyGraphOptions::default());
+    let builder = || KeyGraphBuilder::new(tfidf.language(), lexicon, &KeyGraphOptions::default());
     for (documents, rows) in documents.chunks(512).zip(rows.chunks(512)) {
         let graphs: Result<Vec<_>, _> = documents
             .par_iter()
