@@ -1,4 +1,4 @@
-//! `gnnxml predict` and `gnnxml evaluate` as people and programs use them: what they answer, what they refuse, what they exit with.
+//! `gnnxml train`, `predict` and `evaluate` as people and programs use them: what they answer, what they refuse, what they exit with.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -532,4 +532,45 @@ fn exit_codes_tell_wrong_usage_from_done() {
             said(&output)
         );
     }
+}
+
+#[test]
+fn a_training_goes_on_when_nobody_listens() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("model");
+    let mut child = command(folder.path())
+        .args(["train", "--threads", "2", "--corpus"])
+        .arg(garden())
+        .arg("--out")
+        .arg(&out)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(out.join("manifest.json").is_file());
+}
+
+#[test]
+fn texts_tell_their_language_unless_it_is_named() {
+    let trained = |arguments: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        command(folder.path())
+            .args(["train", "--json-progress", "--threads", "2", "--corpus"])
+            .arg(garden())
+            .arg("--out")
+            .arg(folder.path().join("model"))
+            .args(arguments)
+            .output()
+            .unwrap()
+    };
+    for (arguments, language) in [(&[][..], "en"), (&["--language", "fi"][..], "fi")] {
+        let output = trained(arguments);
+        assert_exit(&output, 0);
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(told.contains(&format!("as language {language};")), "{told}");
+    }
+    let refused = trained(&["--language", "finnish"]);
+    assert_exit(&refused, 2);
+    assert!(said(&refused).contains("finnish"), "{}", said(&refused));
 }

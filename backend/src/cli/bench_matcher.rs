@@ -161,7 +161,7 @@ impl Prepared {
                 ..
             } = event
             {
-                eprintln!("  epoch {epoch}: {loss_conventional:.3} {loss_rebalance:.3}");
+                tell!("  epoch {epoch}: {loss_conventional:.3} {loss_rebalance:.3}");
             }
         })?)
     }

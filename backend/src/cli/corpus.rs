@@ -234,7 +234,7 @@ fn convert(reading: &Reading, out: &Path, to: Option<WriteFormat>) -> anyhow::Re
     }
     let written = writer.finish()?;
     report_left_out(&reader);
-    eprintln!("{written} documents written to {}", out.display());
+    tell!("{written} documents written to {}", out.display());
     Ok(())
 }
 
@@ -278,7 +278,7 @@ fn split(reading: &Reading, out: &Path, options: &SplitOptions, gzip: bool) -> a
     report_left_out(&reader);
     for (_, path, writer) in writers {
         let written = writer.finish()?;
-        eprintln!("{written:>9} documents in {}", path.display());
+        tell!("{written:>9} documents in {}", path.display());
     }
     Ok(())
 }
@@ -291,10 +291,10 @@ fn fetch_reuters(out: Option<PathBuf>, again: bool) -> anyhow::Result<()> {
             .join("gnnxml/corpora/reuters.jsonl.gz"),
     };
     if out.exists() && !again {
-        eprintln!("{} is there already; --again fetches it anew", out.display());
+        tell!("{} is there already; --again fetches it anew", out.display());
     } else {
         let written = data::fetch_reuters(&out)?;
-        eprintln!("{written} documents written to {}", out.display());
+        tell!("{written} documents written to {}", out.display());
     }
     say!("{}", out.display())?;
     Ok(())

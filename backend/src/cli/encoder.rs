@@ -118,8 +118,8 @@ fn run_fetch(args: &FetchArgs) -> anyhow::Result<()> {
     }
     let place = args.out.clone().unwrap_or_else(|| place_of(&args.name));
     match fetch::minilm(&place)? {
-        fetch::Fetched::Already => eprintln!("{} is here already, every checksum is right", place.display()),
-        fetch::Fetched::Now => eprintln!("fetched {} into {}", args.name, place.display()),
+        fetch::Fetched::Already => tell!("{} is here already, every checksum is right", place.display()),
+        fetch::Fetched::Now => tell!("fetched {} into {}", args.name, place.display()),
     }
     say!("{}", place.display())?;
     Ok(())
@@ -159,9 +159,12 @@ fn run_encode(args: &EncodeArgs) -> anyhow::Result<()> {
     printed(out.flush())?;
     cached.vectors().sync()?;
     let report = cached.report();
-    eprintln!(
+    tell!(
         "{} sentences: {} encoded, {} repeated, {} found from earlier runs",
-        report.sentences, report.encoded, report.duplicates, report.found
+        report.sentences,
+        report.encoded,
+        report.duplicates,
+        report.found
     );
     Ok(())
 }
@@ -193,7 +196,7 @@ fn run_distil(args: &DistilArgs) -> anyhow::Result<()> {
         (distilled, counts.iter().sum())
     };
     distil::save(&distilled, &out)?;
-    eprintln!(
+    tell!(
         "{} tokens × {} dimensions in {}, weighted by {counted} tokens of text, {:.0} s",
         distilled.tokenizer().len(),
         args.dims,

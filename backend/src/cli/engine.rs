@@ -46,12 +46,14 @@ pub(super) fn open_engine(name: EngineName, matcher: Option<&Matcher>) -> anyhow
         Processor::Gpu => "GPU",
     };
     match (engine.choice(), engine.trouble()) {
-        (Some(choice), _) => eprintln!(
+        (Some(choice), _) => tell!(
             "engine: {processor}; a document takes {:.2} ms on the CPU, {:.2} ms on {}",
-            choice.cpu_milliseconds, choice.gpu_milliseconds, choice.adapter
+            choice.cpu_milliseconds,
+            choice.gpu_milliseconds,
+            choice.adapter
         ),
-        (None, Some(trouble)) => eprintln!("engine: {processor}; {trouble}"),
-        (None, None) => eprintln!("engine: {processor}; this model has no graph network"),
+        (None, Some(trouble)) => tell!("engine: {processor}; {trouble}"),
+        (None, None) => tell!("engine: {processor}; this model has no graph network"),
     }
     Ok(engine)
 }

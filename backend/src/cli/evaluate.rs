@@ -49,7 +49,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     } else {
         let mut model = Model::load(&args.model)?;
         if let Err(error) = model.remember_vectors() {
-            eprintln!("Every sentence is encoded anew: {error}");
+            tell!("Every sentence is encoded anew: {error}");
         }
         (evaluate_documents(&model, &mut documents, threads)?, None)
     };

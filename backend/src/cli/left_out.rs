@@ -5,16 +5,16 @@ use crate::data::CorpusReader;
 /// Says which bad records a reader that came to its end left out, and whether it kept documents whose ids repeat.
 pub(super) fn report_left_out(reader: &CorpusReader) {
     if let Some((first, count)) = reader.repeated() {
-        eprintln!("{count} documents repeat the id of another and were kept: {first}");
+        tell!("{count} documents repeat the id of another and were kept: {first}");
     }
     if reader.skipped() > 0 {
-        eprintln!("{} bad records left out:", reader.skipped());
+        tell!("{} bad records left out:", reader.skipped());
         for complaint in reader.complaints() {
-            eprintln!("  {complaint}");
+            tell!("  {complaint}");
         }
         let untold = reader.skipped() - reader.complaints().len();
         if untold > 0 {
-            eprintln!("  and {untold} more");
+            tell!("  and {untold} more");
         }
     }
 }

@@ -15,6 +15,14 @@ macro_rules! say {
     }};
 }
 
+/// Writes a line to standard error, if anybody listens: a training of hours does not end because its terminal was closed.
+macro_rules! tell {
+    ($($line:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($line)*);
+    }};
+}
+
 mod bench;
 mod bench_ablation;
 mod bench_encoder;
@@ -113,7 +121,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.chain().any(nobody_reads) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("gnnxml: {}", sentence(&error));
+            tell!("gnnxml: {}", sentence(&error));
             if error.chain().any(is_the_callers) {
                 ExitCode::from(2)
             } else {

@@ -131,7 +131,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         printed(out.flush())?;
     }
     if let Some(trouble) = engine.trouble().filter(|_| args.engine == EngineName::Gpu) {
-        eprintln!("some documents were computed on the CPU: {trouble}");
+        tell!("some documents were computed on the CPU: {trouble}");
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ impl Display {
         let mut bar = self.bar.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match event {
             TrainEvent::StageStarted { stage } => *bar = new_bar(*stage),
-            TrainEvent::StageReused { stage } => eprintln!("{:<10} from an earlier run", name(*stage)),
+            TrainEvent::StageReused { stage } => tell!("{:<10} from an earlier run", name(*stage)),
             TrainEvent::Progress { done, total, .. } => {
                 if *total > 0 {
                     bar.set_length(*total);
@@ -53,7 +53,7 @@ impl Display {
             }
             TrainEvent::StageDone { stage, seconds } => {
                 bar.finish_and_clear();
-                eprintln!("{:<10} {seconds:.1} s", name(*stage));
+                tell!("{:<10} {seconds:.1} s", name(*stage));
             }
             TrainEvent::Epoch {
                 epoch,
@@ -85,7 +85,7 @@ impl Display {
             }
             TrainEvent::Interrupted { .. } => {
                 bar.finish_and_clear();
-                eprintln!("stopped; --resume goes on from here");
+                tell!("stopped; --resume goes on from here");
             }
             TrainEvent::Failed { .. } => bar.finish_and_clear(),
             TrainEvent::Metrics { .. } | TrainEvent::Done { .. } => {}
@@ -98,7 +98,7 @@ impl Display {
             return;
         }
         if !outcome.metrics.is_empty() {
-            eprintln!("\non documents held out for fitting, in percent:");
+            tell!("\non documents held out for fitting, in percent:");
             for row in [
                 ["P@1", "P@3", "P@5"],
                 ["nDCG@1", "nDCG@3", "nDCG@5"],
@@ -106,15 +106,15 @@ impl Display {
             ] {
                 let cells =
                     row.map(|name| format!("{name:<7}{:>6.2}", outcome.metrics.get(name).unwrap_or(&0.0)));
-                eprintln!("  {}", cells.join("   "));
+                tell!("  {}", cells.join("   "));
             }
         }
-        eprintln!("\n{} in {:.1} s", out.display(), outcome.seconds);
+        tell!("\n{} in {:.1} s", out.display(), outcome.seconds);
     }
 }
 
 fn line(bar: &ProgressBar, text: &str) {
-    bar.suspend(|| eprintln!("{text}"));
+    bar.suspend(|| tell!("{text}"));
 }
 
 fn name(stage: Stage) -> &'static str {
