@@ -10,8 +10,11 @@
 //! each label goes on alone, with the few documents that may still move it, until these have converged; then all labels look at all
 //! documents together again. Only what such a pass finds at rest has converged.
 
+use std::ops::Range;
+
 use super::hinge::{self, Descent, Documents};
 use super::lanes::{HingeTurn, Instructions};
+use super::rows::dot_dense;
 use super::solve::Order;
 use super::{Costs, Dual, Loss, Rows, SolverOptions};
 
@@ -35,6 +38,10 @@ pub struct LocalRows {
     squared: Vec<f32>,
     /// Position in a full weight vector of each local feature.
     columns: Vec<u32>,
+    /// The run of local features that every row has in full: the document's vector.
+    dense: Range<usize>,
+    /// Stored numbers of a row behind its words: the vector, and the intercept.
+    tail: usize,
 }
 
 impl LocalRows {
@@ -50,12 +57,16 @@ impl LocalRows {
         for (local, &column) in columns.iter().enumerate() {
             local_of[column as usize] = local as u32;
         }
+        let words = columns.partition_point(|&column| (column as usize) < rows.columns());
+        let dims = if documents.is_empty() { 0 } else { rows.dims() };
         let mut made = Self {
             documents: documents.to_vec(),
             offsets: vec![0],
             indices: Vec::new(),
             values: Vec::new(),
             squared: documents.iter().map(|&d| rows.squared(d as usize)).collect(),
+            dense: words..words + dims,
+            tail: columns.len() - words,
             columns,
         };
         for &document in documents {
@@ -72,13 +83,29 @@ impl LocalRows {
         let range = self.offsets[at]..self.offsets[at + 1];
         (&self.indices[range.clone()], &self.values[range])
     }
+
+    /// A row's words, its vector, and its intercept: the vector needs no indices.
+    #[inline]
+    fn parts(&self, at: usize) -> (Stored<'_>, &[f32], Stored<'_>) {
+        let (indices, values) = self.row(at);
+        let words = indices.len() - self.tail;
+        let last = words + self.dense.len();
+        (
+            (&indices[..words], &values[..words]),
+            &values[words..last],
+            (&indices[last..], &values[last..]),
+        )
+    }
 }
+
+/// Local features and their values.
+type Stored<'a> = (&'a [u32], &'a [f32]);
 
 impl Documents for LocalRows {
     #[inline]
     fn dot(&self, at: usize, weights: &[f32]) -> f32 {
-        let (indices, values) = self.row(at);
-        let ((indices, last_indices), (values, last_values)) =
+        let ((indices, values), vector, (last_indices, last_values)) = self.parts(at);
+        let ((indices, more_indices), (values, more_values)) =
             (indices.as_chunks::<4>(), values.as_chunks::<4>());
         // Four partial sums break the chain of dependent additions.
         let mut sums = [0.0f32; 4];
@@ -87,17 +114,27 @@ impl Documents for LocalRows {
                 sums[lane] += weights[index[lane] as usize] * value[lane];
             }
         }
-        for (&index, value) in last_indices.iter().zip(last_values) {
+        let indices = more_indices.iter().chain(last_indices);
+        for (&index, value) in indices.zip(more_values.iter().chain(last_values)) {
             sums[0] += weights[index as usize] * value;
         }
-        (sums[0] + sums[1]) + (sums[2] + sums[3])
+        let read = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        if vector.is_empty() {
+            return read;
+        }
+        read + dot_dense(&weights[self.dense.clone()], vector)
     }
 
     #[inline]
     fn add(&self, at: usize, step: f32, weights: &mut [f32]) {
-        let (indices, values) = self.row(at);
-        for (&index, &value) in indices.iter().zip(values) {
-            weights[index as usize] += step * value;
+        let (words, vector, last) = self.parts(at);
+        for (indices, values) in [words, last] {
+            for (&index, &value) in indices.iter().zip(values) {
+                weights[index as usize] += step * value;
+            }
+        }
+        for (weight, &value) in weights[self.dense.clone()].iter_mut().zip(vector) {
+            *weight += step * value;
         }
     }
 

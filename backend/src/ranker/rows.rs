@@ -228,7 +228,7 @@ fn by_falling_frequency(indices: &[u32], columns: usize) -> Vec<u32> {
 }
 
 /// Eight lanes that the compiler keeps in one register.
-fn dot_dense(left: &[f32], right: &[f32]) -> f32 {
+pub(super) fn dot_dense(left: &[f32], right: &[f32]) -> f32 {
     let mut lanes = [0.0f32; 8];
     let (a, b) = (left.chunks_exact(8), right.chunks_exact(8));
     let tail: f32 = a.remainder().iter().zip(b.remainder()).map(|(x, y)| x * y).sum();

@@ -85,11 +85,42 @@ fn both_solvers_reach_liblinears_objective() {
     }
 }
 
+/// The same matrix with its last `dims` columns as vectors of the documents.
+fn with_vectors(fixture: &Fixture, dims: usize) -> Rows {
+    let words = fixture.features - dims;
+    let mut vectors = vec![0.0; fixture.rows.len() * dims];
+    let mut documents = vec![SparseVector::default(); fixture.rows.len()];
+    for (at, row) in fixture.rows.iter().enumerate() {
+        for &(feature, value) in row {
+            match (feature as usize).checked_sub(words) {
+                Some(dimension) => vectors[at * dims + dimension] = value,
+                None => {
+                    documents[at].indices.push(feature);
+                    documents[at].values.push(value);
+                }
+            }
+        }
+    }
+    Rows::new(&documents, words, vectors, dims, 1.0).unwrap()
+}
+
 #[test]
 fn a_block_of_labels_reaches_liblinears_objective_for_each() {
     let (fixture, rows) = fixture();
+    block_reaches_liblinear(&fixture, &rows);
+}
+
+#[test]
+fn a_block_over_words_and_vectors_reaches_liblinears_objective_for_each() {
+    let (fixture, _) = fixture();
+    for dims in [1, 11] {
+        block_reaches_liblinear(&fixture, &with_vectors(&fixture, dims));
+    }
+}
+
+fn block_reaches_liblinear(fixture: &Fixture, rows: &Rows) {
     let documents: Vec<u32> = (0..rows.len() as u32).collect();
-    let local = LocalRows::new(&rows, &documents);
+    let local = LocalRows::new(rows, &documents);
     // More labels than fit the narrowest block, so that lanes leave and the block closes ranks.
     let labels: Vec<&Reference> = fixture.problems.iter().cycle().take(23).collect();
     let problems: Vec<LabelProblem<'_>> = (labels.iter())
@@ -107,7 +138,7 @@ fn a_block_of_labels_reaches_liblinears_objective_for_each() {
                 weights[column as usize] = weight;
             }
             let problem = Problem {
-                rows: &rows,
+                rows,
                 documents: &documents,
                 positives: &reference.positives,
                 costs: reference.costs(),
