@@ -442,7 +442,10 @@ mod tests {
         assert_eq!(of("und").unwrap(), Some(Language::Neutral));
         assert_eq!(of("auto").unwrap(), None);
         let message = of("enlish").unwrap_err().to_string();
-        assert!(message.contains("enlish") && message.contains(" en "), "{message}");
+        assert!(
+            message.contains("enlish") && message.contains(" en "),
+            "{message}"
+        );
     }
 
     #[test]

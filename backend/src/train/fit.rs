@@ -62,10 +62,10 @@ const KNOTS: usize = 64;
 /// b. Weights of the log-odds are fitted to be right; this much of them, beside γ, ranks best on four corpora (docs/results/quality.md).
 const EXPONENT: f32 = 0.5;
 /// γ, where a search over it begins.
-const GAMMA: f32 = 0.15;
+const GAMMA: f32 = 0.12;
 /// What another γ must gain, times the root of the number of documents: they tell no smaller difference from chance, and along γ chance
 /// trades points of P@1 for points of PSP@1.
-const GAIN: f64 = 0.1;
+const GAIN: f64 = 0.3;
 
 /// Fits everything. Without held-out documents the paper's plain product stays.
 pub fn fit(held_out: &[HeldOut], frequencies: &LabelFrequencies, settings: &ScoreSettings) -> Score {
@@ -168,8 +168,19 @@ fn weigh(score: &mut Score, contests: &[Contest], frequencies: &LabelFrequencies
         observed.add(row.map(f64::from), o.truth);
     }
     let free_are_the_last = std::array::from_fn(|column| column < 9);
-    let [slope, below, above, steeper, neighbours, near_rare, names, named_rare, cluster, lift, offset] =
-        observed.fit(free_are_the_last).map(|weight| weight as f32);
+    let [
+        slope,
+        below,
+        above,
+        steeper,
+        neighbours,
+        near_rare,
+        names,
+        named_rare,
+        cluster,
+        lift,
+        offset,
+    ] = observed.fit(free_are_the_last).map(|weight| weight as f32);
     let weight = |common: f32, rare: f32| Weight {
         common,
         rarity: (rare - common) / rarest,
@@ -189,7 +200,7 @@ fn weigh(score: &mut Score, contests: &[Contest], frequencies: &LabelFrequencies
 
 /// γ of the best ranking, unless the usual one is as good.
 fn best_gamma(score: &Score, contests: &[Contest], frequencies: &LabelFrequencies, emphasis: f64) -> f32 {
-    let grid: [f32; 7] = [0.0, 0.05, 0.1, GAMMA, 0.2, 0.25, 0.3];
+    let grid: [f32; 6] = [0.0, 0.06, GAMMA, 0.18, 0.24, 0.3];
     let worth = |gamma: f32| {
         let tried = Score {
             gamma,
@@ -201,8 +212,7 @@ fn best_gamma(score: &Score, contests: &[Contest], frequencies: &LabelFrequencie
     let usual = worth(GAMMA);
     let best = tried.into_iter().reduce(|a, b| if b.0 > a.0 { b } else { a });
     let enough = usual + GAIN / (contests.len().max(1) as f64).sqrt();
-    best.filter(|best| best.0 > enough)
-        .map_or(GAMMA, |best| best.1)
+    best.filter(|best| best.0 > enough).map_or(GAMMA, |best| best.1)
 }
 
 /// ln p(z) below which a cluster may be passed over, highest first.
@@ -465,10 +475,7 @@ mod tests {
             gamma: Some(0.07),
             ..settings()
         };
-        assert_eq!(
-            fit(&drawn(), &frequencies(), &fixed).gamma,
-            0.07
-        );
+        assert_eq!(fit(&drawn(), &frequencies(), &fixed).gamma, 0.07);
     }
 
     #[test]

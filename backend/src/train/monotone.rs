@@ -187,10 +187,17 @@ mod tests {
             let mut moved = found;
             moved[j] += 1e-5;
             let difference = (outcomes.value(&moved, &penalty) - outcomes.value(&found, &penalty)) / 1e-5;
-            assert!((difference - gradient[j]).abs() < 0.5, "{difference} {}", gradient[j]);
+            assert!(
+                (difference - gradient[j]).abs() < 0.5,
+                "{difference} {}",
+                gradient[j]
+            );
             // Per row, of 57,800.
             let slope = gradient[j] / outcomes.rows.len() as f64;
-            assert!(slope.abs() < 1e-4 || (found[j] == 0.0 && slope > 0.0), "{j}: {slope}");
+            assert!(
+                slope.abs() < 1e-4 || (found[j] == 0.0 && slope > 0.0),
+                "{j}: {slope}"
+            );
         }
     }
 

@@ -151,7 +151,11 @@ fn a_model_of_another_version_is_refused() {
     trained(directory.path());
     let path = directory.path().join("model/manifest.json");
     let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replace("\"version\": 2", "\"version\": 7")).unwrap();
+    std::fs::write(
+        &path,
+        text.replace(&format!("\"version\": {MODEL_VERSION}"), "\"version\": 7"),
+    )
+    .unwrap();
     let message = Model::load(&directory.path().join("model"))
         .unwrap_err()
         .to_string();

@@ -83,8 +83,8 @@ impl<'t> Explainer<'t> {
         let learned = score.margin.log_odds(terms.bias + read, prior) - unread;
         let slope = quotient(learned, read);
         let t0 = unread + score.lift * prior;
-        let near =
-            score.neighbours.at(prior) * neighbours::lift(neighbours::vote_of(&prepared.votes, candidate.label));
+        let near = score.neighbours.at(prior)
+            * neighbours::lift(neighbours::vote_of(&prepared.votes, candidate.label));
         let named = score.names.at(prior) * tagger.name_sign(prepared, candidate.label);
         let t = t0 + learned + near + named;
         let chord = quotient(log_sigmoid(b * t) - log_sigmoid(b * t0), t - t0);

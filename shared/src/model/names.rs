@@ -48,7 +48,8 @@ pub struct Mentions {
 impl LabelNames {
     /// The names, if `score` looks at them.
     pub fn for_score(score: &Score, labels: &[TagLabel], tfidf: &TfIdf) -> Option<Self> {
-        (score.names != Weight::NONE).then(|| Self::new(labels.iter().map(|label| label.name.as_str()), tfidf))
+        (score.names != Weight::NONE)
+            .then(|| Self::new(labels.iter().map(|label| label.name.as_str()), tfidf))
     }
 
     /// Lays out the names over the vocabulary that texts are read with.

@@ -372,9 +372,7 @@ impl Score {
             + self.lift * rarity
             + self.neighbours.at(rarity) * signs.neighbours
             + self.names.at(rarity) * signs.name;
-        self.cluster_exponent * signs.log_cluster
-            + log_sigmoid(self.label_exponent * t)
-            + self.gamma * rarity
+        self.cluster_exponent * signs.log_cluster + log_sigmoid(self.label_exponent * t) + self.gamma * rarity
     }
 }
 
@@ -482,9 +480,18 @@ mod tests {
             slopes: [7.0, 2.0, 3.0],
             rarity: 0.5,
         };
-        for (margin, expected) in [(-1.0, -3.5 - 1.0), (-0.5, -1.0), (-0.25, -0.5), (0.0, 0.0), (2.0, 6.0)] {
+        for (margin, expected) in [
+            (-1.0, -3.5 - 1.0),
+            (-0.5, -1.0),
+            (-0.25, -0.5),
+            (0.0, 0.0),
+            (2.0, 6.0),
+        ] {
             assert_eq!(MarginCurve::parts(margin).iter().sum::<f32>(), margin);
-            assert!((curve.log_odds(margin, 0.0) - expected - 0.25).abs() < 1e-6, "{margin}");
+            assert!(
+                (curve.log_odds(margin, 0.0) - expected - 0.25).abs() < 1e-6,
+                "{margin}"
+            );
             assert!((curve.log_odds(margin, 2.0) - expected - 0.25 - margin).abs() < 1e-6);
         }
         assert_eq!(MarginCurve::PLAIN.log_odds(-3.0, 9.0), -3.0);
@@ -496,7 +503,10 @@ mod tests {
             common: 0.5,
             rarity: -0.25,
         };
-        assert_eq!([0.0, 1.0, 2.0, 3.0].map(|rarity| weight.at(rarity)), [0.5, 0.25, 0.0, 0.0]);
+        assert_eq!(
+            [0.0, 1.0, 2.0, 3.0].map(|rarity| weight.at(rarity)),
+            [0.5, 0.25, 0.0, 0.0]
+        );
     }
 
     #[test]
