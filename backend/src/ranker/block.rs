@@ -6,9 +6,10 @@
 //! and each step is exactly the one that [`super::hinge`] or [`super::logistic`] takes. Labels that have converged leave,
 //! and the block closes ranks.
 //!
-//! Under the squared hinge most documents soon rest for most labels, and no document rests for all of them. So after [`TOGETHER`] passes
+//! Under the squared hinge most documents soon rest for most labels, and no document rests for all of them. So after a pass or two ([`together`])
 //! each label goes on alone, with the few documents that may still move it, until these have converged; then all labels look at all
 //! documents together again. Only what such a pass finds at rest has converged.
+#![allow(unsafe_code)] // One label alone reads and writes its weights without a check a number; a row's indices are checked once.
 
 use std::ops::Range;
 
@@ -21,8 +22,11 @@ use super::{Costs, Dual, Loss, Rows, SolverOptions};
 /// Most labels solved together: eight AVX registers, and a weight row of four cache lines.
 pub const LANES: usize = 64;
 
-/// Passes of all labels before each goes on alone for the first time: the first leaves too much unsettled to tell who rests.
-const TOGETHER: usize = 2;
+/// Passes of all labels before each goes on alone for the first time: from nothing the first leaves too much unsettled to tell who rests, from
+/// an earlier solution it does not.
+const fn together(warm: bool) -> usize {
+    if warm { 1 } else { 2 }
+}
 /// Passes of one label alone at most before all look again.
 const ALONE: usize = 20;
 /// Lanes whose weights are copied out at once: one cache line holds two.
@@ -42,6 +46,7 @@ pub struct LocalRows {
     dense: Range<usize>,
     /// Stored numbers of a row behind its words: the vector, and the intercept.
     tail: usize,
+    instructions: Instructions,
 }
 
 impl LocalRows {
@@ -68,6 +73,7 @@ impl LocalRows {
             dense: words..words + dims,
             tail: columns.len() - words,
             columns,
+            instructions: Instructions::of_this_machine(),
         };
         for &document in documents {
             rows.for_each(document as usize, |column, value| {
@@ -76,6 +82,12 @@ impl LocalRows {
             });
             made.offsets.push(made.indices.len());
         }
+        let features = made.columns.len();
+        assert!(
+            i32::try_from(features).is_ok(),
+            "a cluster uses fewer than 2³¹ features"
+        );
+        assert!(made.indices.iter().all(|&index| (index as usize) < features));
         made
     }
 
@@ -85,7 +97,7 @@ impl LocalRows {
     }
 
     /// A row's words, its vector, and its intercept: the vector needs no indices.
-    #[inline]
+    #[inline(always)]
     fn parts(&self, at: usize) -> (Stored<'_>, &[f32], Stored<'_>) {
         let (indices, values) = self.row(at);
         let words = indices.len() - self.tail;
@@ -102,40 +114,32 @@ impl LocalRows {
 type Stored<'a> = (&'a [u32], &'a [f32]);
 
 impl Documents for LocalRows {
-    #[inline]
+    #[inline(always)]
     fn dot(&self, at: usize, weights: &[f32]) -> f32 {
         let ((indices, values), vector, (last_indices, last_values)) = self.parts(at);
-        let ((indices, more_indices), (values, more_values)) =
-            (indices.as_chunks::<4>(), values.as_chunks::<4>());
-        // Four partial sums break the chain of dependent additions.
-        let mut sums = [0.0f32; 4];
-        for (index, value) in indices.iter().zip(values) {
-            for lane in 0..4 {
-                sums[lane] += weights[index[lane] as usize] * value[lane];
-            }
+        assert_eq!(weights.len(), self.columns.len());
+        // SAFETY: a row's indices number the local features, of which there are as many as weights; a full weight vector has 32-bit places.
+        let mut read = unsafe { self.instructions.gathered_dot(weights, indices, values) };
+        for (&index, value) in last_indices.iter().zip(last_values) {
+            read += weights[index as usize] * value;
         }
-        let indices = more_indices.iter().chain(last_indices);
-        for (&index, value) in indices.zip(more_values.iter().chain(last_values)) {
-            sums[0] += weights[index as usize] * value;
-        }
-        let read = (sums[0] + sums[1]) + (sums[2] + sums[3]);
         if vector.is_empty() {
             return read;
         }
         read + dot_dense(&weights[self.dense.clone()], vector)
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&self, at: usize, step: f32, weights: &mut [f32]) {
         let (words, vector, last) = self.parts(at);
+        assert_eq!(weights.len(), self.columns.len());
         for (indices, values) in [words, last] {
             for (&index, &value) in indices.iter().zip(values) {
-                weights[index as usize] += step * value;
+                // SAFETY: as for the product.
+                *unsafe { weights.get_unchecked_mut(index as usize) } += step * value;
             }
         }
-        for (weight, &value) in weights[self.dense.clone()].iter_mut().zip(vector) {
-            *weight += step * value;
-        }
+        (self.instructions).dense_step(&mut weights[self.dense.clone()], vector, step);
     }
 
     #[inline]
@@ -174,6 +178,7 @@ pub fn solve(
     );
     let mut block = Block::new(rows, labels, loss, options);
     block.start(labels);
+    let together = together(labels.iter().any(|label| label.start.is_some()));
     while block.iterations < options.max_iterations && !block.lanes.is_empty() {
         match block.width {
             64 => block.pass::<64>(),
@@ -182,7 +187,7 @@ pub fn solve(
             _ => block.pass::<8>(),
         }
         block.let_converged_leave();
-        if loss == Loss::SquaredHinge && block.iterations >= TOGETHER {
+        if loss == Loss::SquaredHinge && block.iterations >= together {
             block.go_on_alone();
         }
     }
@@ -192,7 +197,6 @@ pub fn solve(
 struct Block<'a> {
     rows: &'a LocalRows,
     loss: Loss,
-    instructions: Instructions,
     tolerance: f32,
     inner_tolerance: f32,
     order: Order,
@@ -252,7 +256,6 @@ impl<'a> Block<'a> {
         Self {
             rows,
             loss,
-            instructions: Instructions::of_this_machine(),
             tolerance: options.tolerance as f32,
             inner_tolerance: 1e-2,
             order: Order::new(options.seed),
@@ -351,8 +354,7 @@ impl<'a> Block<'a> {
         for &at in &self.visit {
             let at = at as usize;
             let (indices, values) = self.rows.row(at);
-            self.instructions
-                .margins(&self.weights, indices, values, &mut turn.margins);
+            (self.rows.instructions).margins(&self.weights, indices, values, &mut turn.margins);
             (turn.signs, turn.ridge) = ([-1.0; N], ridge[0]);
             for lane in bits(self.positive[at]) {
                 (turn.signs[lane], turn.ridge[lane]) = (1.0, ridge[1][lane]);
@@ -361,13 +363,12 @@ impl<'a> Block<'a> {
             let alphas: &mut [f32; N] = (&mut self.alphas[at * N..(at + 1) * N])
                 .try_into()
                 .expect("a row has N lanes");
-            let moved = self.instructions.turn(&mut turn, alphas);
+            let moved = self.rows.instructions.turn(&mut turn, alphas);
             if moved != 0 {
                 for lane in bits(moved) {
                     self.moved[lane].push(at as u32);
                 }
-                self.instructions
-                    .step(&mut self.weights, indices, values, &turn.steps);
+                (self.rows.instructions).step(&mut self.weights, indices, values, &turn.steps);
             }
         }
         std::array::from_fn(|l| turn.largest[l] - turn.smallest[l])
@@ -381,8 +382,7 @@ impl<'a> Block<'a> {
         for &at in &self.visit {
             let at = at as usize;
             let (indices, values) = self.rows.row(at);
-            self.instructions
-                .margins(&self.weights, indices, values, &mut margins);
+            (self.rows.instructions).margins(&self.weights, indices, values, &mut margins);
             let a = self.rows.squared[at];
             let mut steps = [0.0f32; N];
             let mut any = false;
@@ -419,7 +419,9 @@ impl<'a> Block<'a> {
                 }
             }
             if any {
-                self.instructions.step(&mut self.weights, indices, values, &steps);
+                self.rows
+                    .instructions
+                    .step(&mut self.weights, indices, values, &steps);
             }
         }
         if newton_steps <= self.visit.len() * self.lanes.len() / 10 {
@@ -458,7 +460,7 @@ impl<'a> Block<'a> {
                 shrunk.clear();
                 for _ in 0..ALONE {
                     self.order.shuffle(active);
-                    if descent.pass(active, &mut shrunk, alphas, weights) {
+                    if (self.rows.instructions).descend(&mut descent, active, &mut shrunk, alphas, weights) {
                         break;
                     }
                 }

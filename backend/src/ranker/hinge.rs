@@ -7,6 +7,7 @@
 //! A document that rests at α = 0 with a gradient above the last pass's largest violation is left out (shrinking) until
 //! the rest has converged; then everything is looked at once more.
 
+use super::lanes::Instructions;
 use super::solve::Order;
 use super::{Costs, Dual, Problem, SolverOptions};
 
@@ -65,6 +66,8 @@ impl<'a, D: Documents> Descent<'a, D> {
     }
 
     /// Visits the active documents once, in their order; those that rest go over to `shrunk`. Answers whether the others have converged.
+    /// Called through [`super::lanes::Instructions::descend`], which compiles it for the machine.
+    #[inline(always)]
     pub(super) fn pass(
         &mut self,
         active: &mut Vec<u32>,
@@ -123,6 +126,7 @@ pub fn solve(
         }
     }
 
+    let instructions = Instructions::of_this_machine();
     let mut descent = Descent::new(problem, &signs, problem.costs, options.tolerance as f32);
     let mut order = Order::new(options.seed);
     let mut active: Vec<u32> = (0..problem.documents.len() as u32).collect();
@@ -131,7 +135,7 @@ pub fn solve(
     while iterations < options.max_iterations {
         iterations += 1;
         order.shuffle(&mut active);
-        if descent.pass(&mut active, &mut shrunk, &mut alphas, weights) {
+        if instructions.descend(&mut descent, &mut active, &mut shrunk, &mut alphas, weights) {
             if shrunk.is_empty() {
                 break;
             }
