@@ -88,8 +88,12 @@ impl Sparse {
 pub(super) struct Side {
     /// Number of documents.
     pub(super) documents: usize,
-    /// f, one row a vertex, text vertices included.
+    /// f: what sentences say, a row for every set of sentences that vertices of a document have. Keywords of the same sentences share it.
     pub(super) features: Vec<f32>,
+    /// Each vertex's row of `features`, text vertices included.
+    pub(super) feature_of: Vec<u32>,
+    /// The read-out of `features`: document × row.
+    pub(super) feature_readout: Sparse,
     /// Which vertices' messages reach a vertex, and how strongly; its own (1+ε) is not in it.
     pub(super) messages: Sparse,
     /// The same by sender: which vertices a vertex's message reaches. The gradient flows along these.
@@ -107,6 +111,8 @@ impl Side {
         Self {
             documents: 0,
             features: Vec::new(),
+            feature_of: Vec::new(),
+            feature_readout: Sparse::new(),
             messages: Sparse::new(),
             reached: Sparse::new(),
             bag: Sparse::new(),
@@ -120,20 +126,53 @@ impl Side {
         self.messages.offsets.len() - 1
     }
 
+    /// Number of rows of `features`: each has one entry in its read-out.
+    pub(super) fn feature_rows(&self) -> usize {
+        self.feature_readout.columns.len()
+    }
+
     /// The documents of `range` alone. Every vertex has one entry in the read-out, in order, so a document's entries count its vertices.
     fn part(&self, range: std::ops::Range<usize>) -> Self {
         let rows = self.readout.offsets[range.start] as usize..self.readout.offsets[range.end] as usize;
-        let width = self.features.len() / self.rows().max(1);
         let first = rows.start as u32;
+        // A document's first vertex has its first row of features.
+        let width = self.features.len() / self.feature_rows().max(1);
+        let feature =
+            |vertex: usize| (self.feature_of.get(vertex)).map_or(self.feature_rows(), |&row| row as usize);
+        let features = feature(rows.start)..feature(rows.end);
+        let first_feature = features.start as u32;
         Self {
             documents: range.len(),
-            features: self.features[rows.start * width..rows.end * width].to_vec(),
+            features: self.features[features.start * width..features.end * width].to_vec(),
+            feature_of: (self.feature_of[rows.clone()].iter())
+                .map(|row| row - first_feature)
+                .collect(),
+            feature_readout: self.feature_readout.part(range.clone(), first_feature),
             messages: self.messages.part(rows.clone(), first),
             reached: self.reached.part(rows.clone(), first),
             bag: self.bag.part(rows, 0),
             readout: self.readout.part(range.clone(), first),
             positives: self.positives.part(range, 0),
         }
+    }
+
+    /// Adds a document's features, equal rows once; `factor` is a vertex's part in the read-out.
+    fn push_features(&mut self, features: &[f32], width: usize, factor: impl Fn(usize) -> f32) {
+        let first = self.feature_rows();
+        for (vertex, row) in features.chunks_exact(width).enumerate() {
+            let mut of_document = self.features[first * width..].chunks_exact(width);
+            let at = if let Some(nth) = of_document.position(|other| other == row) {
+                self.feature_readout.values[first + nth] += factor(vertex);
+                first + nth
+            } else {
+                self.features.extend_from_slice(row);
+                self.feature_readout
+                    .push(self.feature_rows() as u32, factor(vertex));
+                self.feature_rows() - 1
+            };
+            self.feature_of.push(at as u32);
+        }
+        self.feature_readout.end_row();
     }
 
     /// Adds a document. `place` gives the place of a vocabulary row in the batch's word list.
@@ -148,7 +187,11 @@ impl Side {
         let first = self.rows() as u32;
         let rows = config.rows(n);
         let factor = config.readout_factor(n);
-        self.features.extend_from_slice(&graph.features[..rows * d]);
+        self.push_features(
+            &graph.features[..rows * d],
+            d,
+            |v| if v < n { factor } else { 1.0 },
+        );
         let weights = graph.message_weights(config.edge_weights);
         for v in 0..n {
             for e in graph.offsets[v] as usize..graph.offsets[v + 1] as usize {

@@ -112,7 +112,8 @@ pub(super) fn branch_readout(
     side: &Side,
 ) -> Result<Tensor> {
     let rows = side.rows();
-    let mut h = place.tensor(&side.features, (rows, config.width))?;
+    let features = place.tensor(&side.features, (side.feature_rows(), config.width))?;
+    let mut h = features.index_select(&Tensor::from_slice(&side.feature_of, rows, &place.device)?, 0)?;
     if config.has_embedding() {
         let embedded = place.sparse_times(&side.bag, rows, words)?;
         h = Tensor::cat(&[&h, &embedded], 1)?;

@@ -8,9 +8,10 @@ use rayon::prelude::*;
 use super::Moment;
 use super::batch::{Batch, Shard, Side};
 use super::engine::Gradient;
-use super::gin::{Network, Tape, Weights, Workspace, add_rows, add_scaled};
+use super::gin::{Network, Tape, Weights, Workspace};
 use super::heads::Heads;
 use super::layout::Layout;
+use super::rows::{add_rows, add_scaled};
 use super::wide::{shard_backward_wide, shard_forward_wide};
 
 /// Sums that a step's shards are spread over, each a gradient of its own. More of them balance the cores better and cost more traffic.

@@ -13,13 +13,14 @@
 //! ∂x  = (∂x̂ − mean(∂x̂) − x̂·mean(∂x̂∘x̂))/σ   for a normalised row x̂ = (x − μ)/σ
 //! ```
 
-use gnnxml_shared::model::matcher::{MatcherConfig, NORM_EPSILON};
+use gnnxml_shared::model::matcher::MatcherConfig;
 use rayon::prelude::*;
 
 use super::Moment;
 use super::batch::{Shard, Side, Sparse};
 use super::layout::{BranchSlots, LayerSlots, Layout, Slot};
 use super::panels::{Packed, Weight, add_outer_products};
+use super::rows::{add_rows, add_scaled, affine_relu, dot, gather, normalise, sum};
 use super::sgemm::{Matrix, times_transposed};
 
 /// What a layer keeps for its gradient.
@@ -37,7 +38,8 @@ struct LayerTape {
 /// What a side's gradient needs of its forward pass.
 #[derive(Debug, Default)]
 pub(super) struct Tape {
-    x: Vec<f32>,
+    /// Each vertex's words, embedded.
+    embedded: Vec<f32>,
     layers: Vec<LayerTape>,
     mask: Vec<f32>,
 }
@@ -59,6 +61,9 @@ pub(super) struct Weights {
 
 #[derive(Debug, Default)]
 pub(super) struct LayerWeights {
+    /// The first layer's columns of the features; they are given, so nobody asks for their gradient.
+    features: Weight,
+    /// Without them.
     w1: Weight,
     w2: Weight,
 }
@@ -80,15 +85,18 @@ impl Weights {
                 if number > 0 && is_shared(layout, k) {
                     continue;
                 }
-                // The sentence vectors are given: of the first layer's input only the embedded columns have a gradient.
-                let from = if k == 0 { config.width } else { 0 };
-                jobs.push((&mut layer.w1, slots.first(config, dense), from));
-                jobs.push((&mut layer.w2, slots.second(config, dense), 0));
+                let mut w1 = slots.first(config, dense);
+                if k == 0 {
+                    jobs.push((&mut layer.features, w1.columns_to(config.width), false));
+                    w1 = w1.columns_from(config.width);
+                }
+                jobs.push((&mut layer.w1, w1, true));
+                jobs.push((&mut layer.w2, slots.second(config, dense), true));
             }
         }
         jobs.into_par_iter()
             .with_max_len(1)
-            .for_each(|(weight, matrix, from)| weight.prepare(matrix, from));
+            .for_each(|(weight, matrix, gradient)| weight.prepare(matrix, gradient));
     }
 
     fn layer(&self, layout: &Layout, branch: usize, k: usize) -> &LayerWeights {
@@ -202,47 +210,43 @@ fn forward(
         moment,
     } = network;
     let branch = &layout.branches[number];
-    let (rows, width, d, e) = (
-        side.rows(),
-        config.input_width(),
-        config.width,
-        config.embedding_width(),
-    );
-    resize(&mut tape.x, rows * width);
+    let (rows, hidden, d, e) = (side.rows(), config.hidden, config.width, config.embedding_width());
+    resize(&mut tape.embedded, rows * e);
     for v in 0..rows {
-        let (features, embedded) = tape.x[v * width..(v + 1) * width].split_at_mut(d);
-        features.copy_from_slice(&side.features[v * d..(v + 1) * d]);
+        let embedded = &mut tape.embedded[v * e..(v + 1) * e];
         embedded.fill(0.0);
         add_rows(embedded, words, e, &side.bag, v);
     }
     tape.layers.resize_with(branch.layers.len(), LayerTape::default);
-    for k in 0..branch.layers.len() {
+    for (k, slots) in branch.layers.iter().enumerate() {
         let (below, at) = tape.layers.split_at_mut(k);
-        let input = below.last().map_or(&tape.x[..], |layer| &layer.h[..]);
-        let laid_out = weights.layer(layout, number, k);
-        layer_forward(
-            config,
-            &branch.layers[k],
-            laid_out,
-            dense,
-            side,
-            input,
-            &mut at[0],
-        );
+        let (at, laid_out) = (&mut at[0], weights.layer(layout, number, k));
+        resize(&mut at.p, rows * hidden);
+        let w1 = slots.first(config, dense);
+        if let Some(below) = below.last() {
+            (laid_out.w1).forward(&mut at.p, Matrix::new(&below.h, rows, hidden), w1);
+        } else {
+            first_product(laid_out, w1, d, side, &tape.embedded, at);
+        }
+        layer_forward(config, slots, laid_out, dense, side, at);
     }
     let total = config.readout_width();
     let mut column = 0;
     for k in read_layers(config) {
-        let (h, width) = match k {
-            0 => (&tape.x, width),
-            k => (&tape.layers[k - 1].h, config.hidden),
-        };
-        for document in 0..side.documents {
-            let out = &mut readout[document * total + column..][..width];
-            out.fill(0.0);
-            add_rows(out, h, width, &side.readout, document);
+        // Of the input, the features have a read-out of their own.
+        if k == 0 {
+            read_out(readout, total, column, (&side.features, d), &side.feature_readout);
+            read_out(readout, total, column + d, (&tape.embedded, e), &side.readout);
+        } else {
+            read_out(
+                readout,
+                total,
+                column,
+                (&tape.layers[k - 1].h, hidden),
+                &side.readout,
+            );
         }
-        column += width;
+        column += config.layer_width(k);
     }
     if config.dropout > 0.0 && moment.training {
         dropout_mask(config, moment, number, first_pair, side.documents, &mut tape.mask);
@@ -251,6 +255,16 @@ fn forward(
         }
     } else {
         tape.mask.clear();
+    }
+}
+
+/// Columns of each document's read-out, from `column` on: sums of the rows of `h`, which has so many columns.
+#[inline(always)]
+fn read_out(readout: &mut [f32], total: usize, column: usize, (h, width): (&[f32], usize), sums: &Sparse) {
+    for (document, out) in readout.chunks_exact_mut(total).enumerate() {
+        let out = &mut out[column..][..width];
+        out.fill(0.0);
+        add_rows(out, h, width, sums, document);
     }
 }
 
@@ -264,6 +278,34 @@ pub(super) fn read_layers(config: &MatcherConfig) -> std::ops::RangeInclusive<us
     from..=config.depth()
 }
 
+/// p of the first layer. Vertices share rows of features, and a row is multiplied once.
+#[inline(always)]
+fn first_product(
+    weights: &LayerWeights,
+    w1: Matrix<'_>,
+    d: usize,
+    side: &Side,
+    embedded: &[f32],
+    tape: &mut LayerTape,
+) {
+    let (rows, features, hidden) = (side.rows(), side.feature_rows(), w1.rows());
+    let shared = &mut tape.h;
+    resize(shared, features * hidden);
+    let x = Matrix::new(&side.features, features, d);
+    weights.features.forward(shared, x, w1.columns_to(d));
+    let words = w1.columns_from(d);
+    if words.columns() == 0 {
+        tape.p.fill(0.0);
+    } else {
+        let x = Matrix::new(embedded, rows, words.columns());
+        weights.w1.forward(&mut tape.p, x, words);
+    }
+    for (p, &row) in tape.p.chunks_exact_mut(hidden).zip(&side.feature_of) {
+        add_scaled(p, &shared[row as usize * hidden..][..hidden], 1.0);
+    }
+}
+
+/// From p to h.
 #[inline(always)]
 fn layer_forward(
     config: &MatcherConfig,
@@ -271,23 +313,14 @@ fn layer_forward(
     weights: &LayerWeights,
     dense: &[f32],
     side: &Side,
-    input: &[f32],
     tape: &mut LayerTape,
 ) {
     let (rows, hidden) = (side.rows(), config.hidden);
-    for buffer in [
-        &mut tape.p,
-        &mut tape.hat1,
-        &mut tape.y,
-        &mut tape.hat2,
-        &mut tape.h,
-    ] {
+    for buffer in [&mut tape.hat1, &mut tape.y, &mut tape.hat2, &mut tape.h] {
         resize(buffer, rows * hidden);
     }
     resize(&mut tape.sigma1, rows);
     resize(&mut tape.sigma2, rows);
-    let input = Matrix::new(input, rows, slots.inputs);
-    weights.w1.forward(&mut tape.p, input, slots.first(config, dense));
     let own = 1.0 + slots.epsilon.of(dense)[0];
     let (gain, shift) = (slots.gain1.of(dense), slots.shift1.of(dense));
     for v in 0..rows {
@@ -356,9 +389,9 @@ fn backward(
         );
         let dq = Matrix::new(upper, rows, hidden);
         let y = Matrix::new(&at.y, rows, hidden);
-        add_outer_products(slots.w2.of_mut(gradient), dq, y, packed);
+        add_outer_products(slots.w2.of_mut(gradient), hidden, dq, y, packed);
         resize(lower, rows * hidden);
-        laid_out.w2.backward(lower, dq, w2, 0);
+        laid_out.w2.backward(lower, dq, w2);
         normalised_backward(
             lower,
             &at.hat1,
@@ -377,22 +410,33 @@ fn backward(
             let terms = dm.zip(at.p.chunks_exact(hidden)).map(|(dm, p)| dot(dm, p));
             slots.epsilon.of_mut(gradient)[0] += terms.sum::<f32>();
         }
-        let input = match k {
-            1 => &tape.x,
-            k => &tape.layers[k - 2].h,
-        };
         let dp = Matrix::new(upper, rows, hidden);
-        let input = Matrix::new(input, rows, slots.inputs);
-        add_outer_products(slots.w1.of_mut(gradient), dp, input, packed);
+        let dw1 = slots.w1.of_mut(gradient);
         if k > 1 {
-            laid_out.w1.backward(lower, dp, w1, 0);
+            let input = Matrix::new(&tape.layers[k - 2].h, rows, hidden);
+            add_outer_products(dw1, hidden, dp, input, packed);
+            laid_out.w1.backward(lower, dp, w1);
             std::mem::swap(upper, lower);
             if config.reads_all_layers() {
                 column -= hidden;
                 spread_readout(&side.readout, dreadout, total, column, hidden, upper);
             }
-        } else if !embedded.is_empty() {
-            laid_out.w1.backward(embedded, dp, w1, config.width);
+        } else {
+            let (features, d, e) = (side.feature_rows(), config.width, config.embedding_width());
+            if e > 0 {
+                let words = Matrix::new(&tape.embedded, rows, e);
+                add_outer_products(&mut dw1[d..], d + e, dp, words, packed);
+                laid_out.w1.backward(embedded, dp, w1.columns_from(d));
+            }
+            // `lower` becomes what each row of features gets from its vertices.
+            lower.clear();
+            resize(lower, features * hidden);
+            for (dp, &row) in upper.chunks_exact(hidden).zip(&side.feature_of) {
+                add_scaled(&mut lower[row as usize * hidden..][..hidden], dp, 1.0);
+            }
+            let shared = Matrix::new(lower, features, hidden);
+            let x = Matrix::new(&side.features, features, d);
+            add_outer_products(dw1, d + e, shared, x, packed);
         }
     }
     if !embedded.is_empty() && *read_layers(config).start() == 0 {
@@ -457,116 +501,6 @@ fn normalised_backward(
             *d = (*d - mean - x * mean_hat) * scale;
         }
     }
-}
-
-/// out ← own·x_v + Σ_u a_vu·x_u.
-#[inline(always)]
-fn gather(out: &mut [f32], own: f32, x: &[f32], v: usize, a: &Sparse) {
-    let width = out.len();
-    for (out, x) in out.iter_mut().zip(&x[v * width..(v + 1) * width]) {
-        *out = own * x;
-    }
-    add_rows(out, x, width, a, v);
-}
-
-/// out ← out + Σ_u a_vu·x_u, a strip of columns at a time so that the sums stay in registers; `x` has rows of `width`.
-#[inline(always)]
-pub(super) fn add_rows(out: &mut [f32], x: &[f32], width: usize, a: &Sparse, v: usize) {
-    let (mut strips, rest) = (0, out.len() % STRIP);
-    for strip in out.chunks_exact_mut(STRIP) {
-        let mut sums = [0.0; STRIP];
-        sums.copy_from_slice(strip);
-        for (u, weight) in a.row(v) {
-            let x = &x[u * width + strips..][..STRIP];
-            for i in 0..STRIP {
-                sums[i] += weight * x[i];
-            }
-        }
-        strip.copy_from_slice(&sums);
-        strips += STRIP;
-    }
-    if rest > 0 {
-        for (u, weight) in a.row(v) {
-            add_scaled(&mut out[strips..], &x[u * width + strips..][..rest], weight);
-        }
-    }
-}
-
-/// Columns summed at once by [`add_rows`]: eight vectors of eight.
-const STRIP: usize = 64;
-
-/// x ← (x − μ)/σ; returns σ = √(variance + ε).
-#[inline(always)]
-fn normalise(x: &mut [f32]) -> f32 {
-    let count = x.len() as f32;
-    let mean = sum(x) / count;
-    for v in x.iter_mut() {
-        *v -= mean;
-    }
-    let sigma = (dot(x, x) / count + NORM_EPSILON).sqrt();
-    let scale = 1.0 / sigma;
-    for v in x.iter_mut() {
-        *v *= scale;
-    }
-    sigma
-}
-
-#[inline(always)]
-fn affine_relu(hat: &[f32], gain: &[f32], shift: &[f32], out: &mut [f32]) {
-    for (((o, h), g), s) in out.iter_mut().zip(hat).zip(gain).zip(shift) {
-        *o = (h * g + s).max(0.0);
-    }
-}
-
-/// out += factor·x.
-#[inline(always)]
-pub(super) fn add_scaled(out: &mut [f32], x: &[f32], factor: f32) {
-    for (o, v) in out.iter_mut().zip(x) {
-        *o += factor * v;
-    }
-}
-
-const LANES: usize = 16;
-
-/// Sums in sixteen lanes: the same on every machine, and quick where vectors are wide.
-#[inline(always)]
-fn sum(x: &[f32]) -> f32 {
-    let mut lanes = [0.0f32; LANES];
-    let chunks = x.chunks_exact(LANES);
-    let rest: f32 = chunks.remainder().iter().sum();
-    for chunk in chunks {
-        for i in 0..LANES {
-            lanes[i] += chunk[i];
-        }
-    }
-    lanes.iter().sum::<f32>() + rest
-}
-
-#[inline(always)]
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut lanes = [0.0f32; LANES];
-    let (left, right) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    let rest: f32 = left
-        .remainder()
-        .iter()
-        .zip(right.remainder())
-        .map(|(x, y)| x * y)
-        .sum();
-    for (x, y) in left.zip(right) {
-        for i in 0..LANES {
-            lanes[i] += x[i] * y[i];
-        }
-    }
-    lanes.iter().sum::<f32>() + rest
-}
-
-/// ln(1 + eᶻ) without overflow.
-pub(super) fn softplus(z: f32) -> f32 {
-    z.max(0.0) + (-z.abs()).exp().ln_1p()
-}
-
-pub(super) fn sigmoid(z: f32) -> f32 {
-    1.0 / (1.0 + (-z).exp())
 }
 
 fn resize(buffer: &mut Vec<f32>, len: usize) {

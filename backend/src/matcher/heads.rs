@@ -8,7 +8,8 @@ use rayon::prelude::*;
 
 use super::Losses;
 use super::batch::Shard;
-use super::gin::{Network, add_scaled, sigmoid, softplus};
+use super::gin::Network;
+use super::rows::{add_scaled, sigmoid, softplus};
 use super::sgemm::{Matrix, add_transposed_times, times, times_transposed};
 
 /// Clusters of a block.
@@ -60,7 +61,12 @@ impl Heads {
         let sides = layout.branches.par_iter().zip(&mut self.dreadouts).zip(shares);
         sides.for_each(|((branch, out), share)| {
             out.fill(0.0);
-            add_transposed_times(out, dz, Matrix::new(branch.head.of(dense), clusters, total));
+            add_transposed_times(
+                out,
+                total,
+                dz,
+                Matrix::new(branch.head.of(dense), clusters, total),
+            );
             out.iter_mut().for_each(|value| *value *= share);
         });
         for ((branch, readout), share) in layout.branches.iter().zip(&self.readouts).zip(shares) {

@@ -19,6 +19,7 @@ mod panels;
 mod predict;
 mod prepared;
 mod radam;
+mod rows;
 mod sampler;
 mod sgemm;
 mod table;

@@ -89,11 +89,13 @@ pub(super) struct Weight {
 }
 
 impl Weight {
-    /// Lays `w` out. Only inputs from `gradient_from` on get a gradient.
-    pub(super) fn prepare(&mut self, w: Matrix<'_>, gradient_from: usize) {
+    /// Lays `w` out; without a `gradient` of its inputs for [`forward`](Self::forward) alone.
+    pub(super) fn prepare(&mut self, w: Matrix<'_>, gradient: bool) {
         if suits() {
             self.transposed.fill_transposed(w);
-            self.straight.fill(w.columns_from(gradient_from));
+            if gradient {
+                self.straight.fill(w);
+            }
         }
     }
 
@@ -106,12 +108,11 @@ impl Weight {
         }
     }
 
-    /// `out = a·w`, columns from `gradient_from` on, where `w` was prepared with it.
-    pub(super) fn backward(&self, out: &mut [f32], a: Matrix<'_>, w: Matrix<'_>, gradient_from: usize) {
+    /// `out = a·w`, where `w` was prepared with a gradient.
+    pub(super) fn backward(&self, out: &mut [f32], a: Matrix<'_>, w: Matrix<'_>) {
         if suits() {
             product(out, a, &self.straight);
         } else {
-            let w = w.columns_from(gradient_from);
             times(out, w.columns(), a, w, false);
         }
     }
@@ -124,12 +125,18 @@ pub(super) struct Packed {
     right: Panels,
 }
 
-/// `out += aᵀ·b`: the sum of the outer products of their rows, a weight's gradient.
-pub(super) fn add_outer_products(out: &mut [f32], a: Matrix<'_>, b: Matrix<'_>, space: &mut Packed) {
+/// `out += aᵀ·b`: the sum of the outer products of their rows, a weight's gradient. Rows of `out` are `stride` apart.
+pub(super) fn add_outer_products(
+    out: &mut [f32],
+    stride: usize,
+    a: Matrix<'_>,
+    b: Matrix<'_>,
+    space: &mut Packed,
+) {
     if suits() {
-        add_outer_products_in_tiles(out, a, b, space);
+        add_outer_products_in_tiles(out, stride, a, b, space);
     } else {
-        add_transposed_times(out, a, b);
+        add_transposed_times(out, stride, a, b);
     }
 }
 
@@ -174,10 +181,16 @@ fn product(out: &mut [f32], a: Matrix<'_>, b: &Panels) {
     }
 }
 
-fn add_outer_products_in_tiles(out: &mut [f32], a: Matrix<'_>, b: Matrix<'_>, space: &mut Packed) {
+fn add_outer_products_in_tiles(
+    out: &mut [f32],
+    stride: usize,
+    a: Matrix<'_>,
+    b: Matrix<'_>,
+    space: &mut Packed,
+) {
     let (rows, columns) = (a.columns(), b.columns());
     assert_eq!(a.rows(), b.rows());
-    assert!(out.len() >= rows * columns);
+    assert!(columns <= stride && (rows == 0 || out.len() >= (rows - 1) * stride + columns));
     // Slices of about the same depth: a shallow one would cost as much traffic as a deep one.
     let slices = a.rows().div_ceil(DEPTH).max(1);
     for slice in 0..slices {
@@ -193,7 +206,7 @@ fn add_outer_products_in_tiles(out: &mut [f32], a: Matrix<'_>, b: Matrix<'_>, sp
                     let tile = Tile {
                         rows: ROWS.min(end - row),
                         columns: COLUMNS.min(columns - column),
-                        stride: columns,
+                        stride,
                         add: true,
                     };
                     let left = &space.left[row * depth..(row + ROWS) * depth];
@@ -203,7 +216,7 @@ fn add_outer_products_in_tiles(out: &mut [f32], a: Matrix<'_>, b: Matrix<'_>, sp
                             lines,
                             left.as_ptr(),
                             1,
-                            out.as_mut_ptr().add(row * columns + column),
+                            out.as_mut_ptr().add(row * stride + column),
                         );
                     }
                 }
@@ -361,26 +374,31 @@ mod tests {
             let x = Matrix::new(&x, rows, inputs);
             let w = Matrix::new(&w, outputs, inputs);
             let g = Matrix::new(&g, rows, outputs);
-            for from in [0, inputs / 2] {
+            for (x, w) in [
+                (x, w),
+                (x.columns_from(inputs / 2), w.columns_from(inputs / 2)),
+                (x.columns_to(inputs / 2), w.columns_to(inputs / 2)),
+            ] {
                 let mut weight = Weight::default();
-                weight.prepare(w, from);
+                weight.prepare(w, true);
                 let mut found = vec![f32::NAN; rows * outputs];
                 let mut expected = found.clone();
                 weight.forward(&mut found, x, w);
                 times_transposed(&mut expected, x, w, false);
                 assert_eq!(found, expected);
 
-                let mut found = vec![f32::NAN; rows * (inputs - from)];
+                let mut found = vec![f32::NAN; rows * w.columns()];
                 let mut expected = found.clone();
-                weight.backward(&mut found, g, w, from);
-                times(&mut expected, inputs - from, g, w.columns_from(from), false);
+                weight.backward(&mut found, g, w);
+                times(&mut expected, w.columns(), g, w, false);
+                assert_eq!(found, expected);
+
+                let mut found = numbers(outputs * inputs);
+                let mut expected = found.clone();
+                add_outer_products(&mut found, inputs, g, x, &mut Packed::default());
+                add_transposed_times(&mut expected, inputs, g, x);
                 assert_eq!(found, expected);
             }
-            let mut found = numbers(outputs * inputs);
-            let mut expected = found.clone();
-            add_outer_products(&mut found, g, x, &mut Packed::default());
-            add_transposed_times(&mut expected, g, x);
-            assert_eq!(found, expected);
         }
     }
 
@@ -391,14 +409,14 @@ mod tests {
         let mut space = Packed::default();
         for (rows, size) in [(40, 20), (9, 5), (40, 18)] {
             let (x, w) = (Matrix::new(&x, rows, size), Matrix::new(&w, size, size));
-            weight.prepare(w, 0);
+            weight.prepare(w, true);
             let (mut found, mut expected) = (vec![0.0; rows * size], vec![0.0; rows * size]);
             weight.forward(&mut found, x, w);
             times_transposed(&mut expected, x, w, false);
             assert_eq!(found, expected);
             let (mut found, mut expected) = (vec![0.0; size * size], vec![0.0; size * size]);
-            add_outer_products(&mut found, x, x, &mut space);
-            add_transposed_times(&mut expected, x, x);
+            add_outer_products(&mut found, size, x, x, &mut space);
+            add_transposed_times(&mut expected, size, x, x);
             assert_eq!(found, expected);
         }
     }

@@ -5,9 +5,10 @@ use gnnxml_shared::model::matcher::{Matcher, MatcherConfig, top_clusters};
 use rayon::prelude::*;
 
 use super::batch::Shard;
-use super::gin::{Network, Weights, softplus};
+use super::gin::{Network, Weights};
 use super::layout::Layout;
 use super::lists::Lists;
+use super::rows::softplus;
 use super::wide::shard_logits_wide;
 use super::{MatcherError, Moment, PreparedGraphs};
 

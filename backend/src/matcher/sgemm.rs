@@ -51,6 +51,11 @@ impl<'a> Matrix<'a> {
         Self::strided(data, self.rows, self.columns - first, self.stride)
     }
 
+    /// The columns before `end`.
+    pub(super) fn columns_to(self, end: usize) -> Self {
+        Self::strided(self.data, self.rows, end, self.stride)
+    }
+
     /// `count` rows from `first` on.
     pub(super) fn rows_from(self, first: usize, count: usize) -> Self {
         assert!(first + count <= self.rows);
@@ -93,15 +98,15 @@ pub(super) fn times(out: &mut [f32], stride: usize, a: Matrix<'_>, b: Matrix<'_>
     }
 }
 
-/// `out += aᵀ·b`.
-pub(super) fn add_transposed_times(out: &mut [f32], a: Matrix<'_>, b: Matrix<'_>) {
+/// `out += aᵀ·b`, into rows of `out` that are `stride` apart.
+pub(super) fn add_transposed_times(out: &mut [f32], stride: usize, a: Matrix<'_>, b: Matrix<'_>) {
     assert_eq!(a.rows, b.rows);
-    assert!(out.len() >= a.columns * b.columns);
+    assert!(b.columns <= stride && (a.columns == 0 || out.len() >= (a.columns - 1) * stride + b.columns));
     // SAFETY: as above.
     unsafe {
         run(
             out,
-            b.columns,
+            stride,
             (a.columns, b.columns, a.rows),
             (a.data, a.stride, 1),
             (b.data, 1, b.stride),
@@ -190,7 +195,7 @@ mod tests {
         times_transposed(&mut nt, Matrix::new(&a, m, k), Matrix::new(&bt, n, k), false);
         let mut tn = vec![0.0; k * n];
         let c = numbers(m * n);
-        add_transposed_times(&mut tn, Matrix::new(&a, m, k), Matrix::new(&c, m, n));
+        add_transposed_times(&mut tn, n, Matrix::new(&a, m, k), Matrix::new(&c, m, n));
         for i in 0..m {
             for j in 0..n {
                 let dot = |f: &dyn Fn(usize) -> f32| (0..k).map(f).sum::<f32>();

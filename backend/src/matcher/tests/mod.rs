@@ -85,11 +85,15 @@ fn graph(config: &MatcherConfig, vertices: usize, seed: u64) -> GraphInput<'stat
         keyword_offsets.push(keywords.len() as u32);
     }
     let words: Vec<u32> = (0..vocabulary).filter(|_| random.random_bool(0.4)).collect();
+    let values = (vertices + 1) * config.width;
+    let mut features: Vec<f32> = (0..values).map(|_| random.random_range(-1.0..1.0)).collect();
+    if vertices > 2 {
+        // Keywords of the same sentence.
+        features.copy_within(..config.width, 2 * config.width);
+    }
     GraphInput {
         vertices,
-        features: (0..(vertices + 1) * config.width)
-            .map(|_| random.random_range(-1.0..1.0))
-            .collect(),
+        features: features.into(),
         offsets: offsets.into(),
         neighbours: neighbours.into(),
         shared: shared.into(),
