@@ -5,6 +5,8 @@
 
 use rayon::prelude::*;
 
+use super::wide::update_wide;
+
 /// The optimiser's constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RAdam {
@@ -56,11 +58,33 @@ impl RAdam {
         &self,
         weights: &mut [f32],
         gradient: &[f32],
-        (m, v): (&mut [f32], &mut [f32]),
+        moments: (&mut [f32], &mut [f32]),
         rates: &[f32],
         step: Step,
     ) {
-        let StepFactors { first, rectified } = self.factors(step.t);
+        update_wide(
+            self,
+            weights,
+            gradient,
+            moments,
+            rates,
+            step,
+            self.factors(step.t),
+        );
+    }
+
+    /// [`update`](Self::update) with the factors of its step at hand.
+    #[inline(always)]
+    pub(super) fn update_by(
+        &self,
+        weights: &mut [f32],
+        gradient: &[f32],
+        (m, v): (&mut [f32], &mut [f32]),
+        rates: &[f32],
+        step: Step,
+        factors: StepFactors,
+    ) {
+        let StepFactors { first, rectified } = factors;
         let (b1, b2) = (self.beta1 as f32, self.beta2 as f32);
         let scale = step.scale;
         let shrink = step.rate * step.decay;
@@ -128,10 +152,13 @@ impl RAdam {
             parts.push((row, gradient, moments));
         }
         let rates = vec![1.0; width];
+        let factors = self.factors(step.t);
         parts
             .into_par_iter()
             .with_min_len(256)
-            .for_each(|(row, gradient, moments)| self.update(row, gradient, moments, &rates, step));
+            .for_each(|(row, gradient, moments)| {
+                update_wide(self, row, gradient, moments, &rates, step, factors);
+            });
     }
 }
 

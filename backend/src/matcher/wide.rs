@@ -5,10 +5,11 @@
 
 use super::batch::Shard;
 use super::gin::{Network, Tape, Workspace, shard_backward, shard_forward, shard_logits};
+use super::radam::{RAdam, Step, StepFactors};
 
 /// `$wide` is `$plain` with the widest vectors there are.
 macro_rules! widened {
-    ($wide:ident = $plain:ident($($name:ident: $kind:ty),*) $(-> $result:ty)?) => {
+    ($wide:ident = $plain:path, ($($name:ident: $kind:ty),*) $(-> $result:ty)?) => {
         #[allow(clippy::too_many_arguments)]
         pub(super) fn $wide($($name: $kind),*) $(-> $result)? {
             #[cfg(target_arch = "x86_64")]
@@ -25,7 +26,7 @@ macro_rules! widened {
     };
 }
 
-widened!(shard_forward_wide = shard_forward(
+widened!(shard_forward_wide = shard_forward, (
     network: Network<'_>,
     shard: &Shard,
     first_pair: usize,
@@ -33,7 +34,7 @@ widened!(shard_forward_wide = shard_forward(
     readouts: &mut [&mut [f32]]
 ));
 
-widened!(shard_backward_wide = shard_backward(
+widened!(shard_backward_wide = shard_backward, (
     network: Network<'_>,
     shard: &Shard,
     tapes: &[Tape],
@@ -43,8 +44,18 @@ widened!(shard_backward_wide = shard_backward(
     embedded: &mut [&mut [f32]]
 ));
 
-widened!(shard_logits_wide = shard_logits(
+widened!(shard_logits_wide = shard_logits, (
     network: Network<'_>,
     shard: &Shard,
     tapes: &mut Vec<Tape>
 ) -> Vec<f32>);
+
+widened!(update_wide = RAdam::update_by, (
+    radam: &RAdam,
+    weights: &mut [f32],
+    gradient: &[f32],
+    moments: (&mut [f32], &mut [f32]),
+    rates: &[f32],
+    step: Step,
+    factors: StepFactors
+));
