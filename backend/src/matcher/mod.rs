@@ -35,7 +35,7 @@ pub use data::{TrainData, ValidationData};
 pub use engine::{DeviceChoice, Precision};
 pub use lists::Lists;
 pub use options::{TrainOptions, WordDescent};
-pub use predict::{MatchQuality, match_quality, predict};
+pub use predict::{MatchQuality, logits, match_quality, predict};
 pub use prepared::{PreparedGraphs, PreparedWriter};
 pub use radam::{RAdam, Step, StepFactors};
 pub use sampler::{ReversedSampler, UniformSampler};

@@ -59,6 +59,19 @@ pub fn predict(
     graphs: &PreparedGraphs,
     top: usize,
 ) -> Result<Vec<Vec<(u32, f32)>>, MatcherError> {
+    score(matcher, graphs, |z| top_clusters(z, top))
+}
+
+/// Every document's logits.
+pub fn logits(matcher: &Matcher, graphs: &PreparedGraphs) -> Result<Vec<Vec<f32>>, MatcherError> {
+    score(matcher, graphs, <[f32]>::to_vec)
+}
+
+fn score<T: Send>(
+    matcher: &Matcher,
+    graphs: &PreparedGraphs,
+    each: impl Fn(&[f32]) -> T + Sync,
+) -> Result<Vec<T>, MatcherError> {
     let config = matcher.config();
     check_width(config, graphs)?;
     let layout = Layout::new(config);
@@ -67,7 +80,7 @@ pub fn predict(
         (config, &layout),
         (&dense, &embedding),
         graphs,
-        |_, z| top_clusters(z, top),
+        |_, z| each(z),
     ))
 }
 

@@ -355,10 +355,7 @@ fn train_graph(
     }
     let mut logits = vec![Vec::new(); documents.len()];
     for (graphs, places) in [(learned, &learned_documents), (held, &held_documents)] {
-        let found: Vec<Vec<f32>> = (0..graphs.len())
-            .into_par_iter()
-            .map(|at| trained.matcher.forward(&graphs.get(at)))
-            .collect::<Result<_, _>>()?;
+        let found = crate::matcher::logits(&trained.matcher, graphs)?;
         for (&document, found) in places.iter().zip(found) {
             logits[document] = found;
         }
