@@ -134,8 +134,11 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         let config = TrainConfig::of_preset_with(&args.preset, &row.name, &row.settings)?;
         let out = folder.path().join("model");
         let used = cpu_seconds();
-        let model = trained(corpus.clone(), config, out)?;
+        let mut model = trained(corpus.clone(), config, out)?;
         let seconds = cpu_seconds() - used;
+        if let Err(error) = model.remember_vectors() {
+            tell!("Every sentence is encoded anew: {error}");
+        }
         let report = crate::evaluate::evaluate(&model, &test, available_threads())?;
         let of = |name: &str| report.get(name).unwrap_or(f64::NAN);
         let bytes: u64 = model.manifest.parts.values().map(|part| part.bytes).sum();
@@ -158,7 +161,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         Ok(model.manifest.labels)
     };
     let labels = measure(&row(&format!("preset {}", args.preset), ""))?;
-    for name in &args.groups {
+    for name in args.groups.iter().filter(|name| !name.is_empty()) {
         for row in group(name, labels)? {
             measure(&row)?;
         }
