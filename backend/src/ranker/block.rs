@@ -435,12 +435,13 @@ impl<'a> Block<'a> {
         let documents = self.rows.documents.len();
         let mut signs = vec![0.0; documents];
         let mut shrunk = Vec::new();
+        let (mut weights, mut alphas) = (Columns::default(), Columns::default());
         for first in (0..self.lanes.len()).step_by(TILE) {
             if self.lanes[first..].iter().take(TILE).all(|lane| lane.converged) {
                 continue;
             }
-            let mut weights = columns_of(&self.weights, self.width, first);
-            let mut alphas = columns_of(&self.alphas, self.width, first);
+            copy_columns(&self.weights, self.width, first, &mut weights);
+            copy_columns(&self.alphas, self.width, first, &mut alphas);
             for (lane, (weights, alphas)) in
                 (first..self.lanes.len()).zip(weights.iter_mut().zip(&mut alphas))
             {
@@ -504,13 +505,14 @@ impl<'a> Block<'a> {
 
     /// Writes down the solutions of the lanes that leave.
     fn extract(&mut self, leaves: impl Fn(&Lane) -> bool) {
+        let (mut weights, mut alphas) = (Columns::default(), Columns::default());
         for first in (0..self.lanes.len()).step_by(TILE) {
             let tile = &self.lanes[first..self.lanes.len().min(first + TILE)];
             if !tile.iter().any(&leaves) {
                 continue;
             }
-            let weights = columns_of(&self.weights, self.width, first);
-            let alphas = columns_of(&self.alphas, self.width, first);
+            copy_columns(&self.weights, self.width, first, &mut weights);
+            copy_columns(&self.alphas, self.width, first, &mut alphas);
             for (lane, (weights, alphas)) in tile.iter().zip(weights.iter().zip(&alphas)) {
                 if leaves(lane) {
                     let weights = self.rows.columns.iter().zip(weights);
@@ -536,18 +538,30 @@ impl<'a> Block<'a> {
     }
 }
 
-/// [`TILE`] columns from `first` on, of rows that are `width` wide.
-fn columns_of(rows: &[f32], width: usize, first: usize) -> [Vec<f32>; TILE] {
-    let mut columns = [(); TILE].map(|()| vec![0.0; rows.len() / width]);
-    for (at, row) in rows.chunks_exact(width).enumerate() {
-        for (column, &value) in columns.iter_mut().zip(&row[first..first + TILE]) {
-            column[at] = value;
+/// [`TILE`] columns, each in one piece.
+type Columns = [Vec<f32>; TILE];
+
+/// Copies the [`TILE`] columns from `first` on out of rows that are `width` wide, eight rows at once.
+fn copy_columns(rows: &[f32], width: usize, first: usize, columns: &mut Columns) {
+    const EIGHT: usize = 8;
+    for column in columns.iter_mut() {
+        column.resize(rows.len() / width, 0.0);
+    }
+    for (nth, eight) in rows.chunks(EIGHT * width).enumerate() {
+        let mut turned = [[0.0f32; EIGHT]; TILE];
+        let count = eight.len() / width;
+        for (at, row) in eight.chunks_exact(width).enumerate() {
+            for (turned, &value) in turned.iter_mut().zip(&row[first..first + TILE]) {
+                turned[at] = value;
+            }
+        }
+        for (column, turned) in columns.iter_mut().zip(&turned) {
+            column[nth * EIGHT..][..count].copy_from_slice(&turned[..count]);
         }
     }
-    columns
 }
 
-fn put_columns(columns: &[Vec<f32>; TILE], rows: &mut [f32], width: usize, first: usize) {
+fn put_columns(columns: &Columns, rows: &mut [f32], width: usize, first: usize) {
     for (at, row) in rows.chunks_exact_mut(width).enumerate() {
         for (value, column) in row[first..first + TILE].iter_mut().zip(columns) {
             *value = column[at];
