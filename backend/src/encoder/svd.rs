@@ -163,6 +163,30 @@ pub fn right_singular(rows: &[SparseVector], n_columns: usize, dims: usize, seed
     RightSingular { vectors, values }
 }
 
+/// Rounds after which the weakest of the kept directions, which say little, are still mixed with their likes.
+const ROUNDS: usize = 8;
+
+/// An orthonormal basis of the subspace in which the rows Y are longest, row-major `width × dims`: subspace iteration with YᵀY. Which of its
+/// bases it is has no meaning; columns beyond the rank are zero.
+pub(crate) fn leading_subspace(rows: &[f32], width: usize, dims: usize, seed: u64) -> Vec<f32> {
+    let gram: Vec<f32> = gram(rows, width).into_iter().map(|x| x as f32).collect();
+    let mut q = gaussian(width * dims, seed);
+    orthonormalise(&mut q, dims);
+    for _ in 0..ROUNDS {
+        let mut image = vec![0.0_f32; width * dims];
+        (image.par_chunks_mut(dims).zip(gram.par_chunks(width))).for_each(|(out, row)| {
+            for (&x, below) in row.iter().zip(q.chunks_exact(dims)) {
+                for (sum, y) in out.iter_mut().zip(below) {
+                    *sum += x * y;
+                }
+            }
+        });
+        q = image;
+        orthonormalise(&mut q, dims);
+    }
+    q
+}
+
 /// Standard normal numbers by Box and Muller.
 fn gaussian(count: usize, seed: u64) -> Vec<f32> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);

@@ -8,6 +8,7 @@
 
 pub mod block;
 pub mod candidates;
+mod directions;
 pub mod hinge;
 mod lanes;
 pub mod logistic;
@@ -16,6 +17,7 @@ mod rows;
 mod solve;
 mod train;
 
+pub use directions::Directions;
 pub use rows::{Rows, RowsError};
 pub use solve::{Costs, Dual, Problem, SolverOptions};
 pub use train::{Loss, RankerConfig, TrainedRankers, TrainingSet, train_rankers};

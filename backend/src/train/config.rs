@@ -120,9 +120,17 @@ pub struct RankerSettings {
     pub embedding: bool,
     /// What the document's vector is multiplied with before it joins the words (both have length 1).
     pub embedding_weight: f32,
+    /// Rankers learn along that many of the vectors' strongest directions; 0 for all.
+    #[serde(default)]
+    pub directions: usize,
 }
 
 impl RankerSettings {
+    /// How many directions of vectors `dims` wide rankers learn along, unless it is all of them or they see none.
+    pub(super) fn directions(&self, dims: usize) -> Option<usize> {
+        (self.embedding && (1..dims).contains(&self.directions)).then_some(self.directions)
+    }
+
     /// The solver's part.
     pub fn solver(&self) -> RankerConfig {
         RankerConfig {

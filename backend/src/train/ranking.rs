@@ -11,7 +11,7 @@ use super::pipeline::Documents;
 use super::{Progress, TrainConfig, TrainError};
 use crate::labels::LabelClusters;
 use crate::ranker::candidates::documents_of_clusters;
-use crate::ranker::{Dual, RankerConfig, Rows, TrainingSet, train_rankers};
+use crate::ranker::{Directions, Dual, RankerConfig, Rows, TrainingSet, train_rankers};
 
 /// The rankers by cluster.
 #[derive(Debug)]
@@ -32,10 +32,14 @@ pub(super) fn rank_labels(
     progress: &Progress<'_>,
 ) -> Result<Ranked, TrainError> {
     let gathered = &documents.gathered;
-    let (dense, dims) = if config.ranker.embedding {
-        (encoded.embeddings.clone(), encoded.dims)
-    } else {
-        (Vec::new(), 0)
+    let directions = config.ranker.directions(encoded.dims).map(|count| {
+        let learned = &encoded.embeddings[..documents.training * encoded.dims];
+        Directions::strongest(learned, encoded.dims, count, config.seed)
+    });
+    let (dense, dims) = match &directions {
+        Some(directions) => (directions.along(&encoded.embeddings), directions.count()),
+        None if config.ranker.embedding => (encoded.embeddings.clone(), encoded.dims),
+        None => (Vec::new(), 0),
     };
     let rows = Rows::new(&gathered.words, gathered.tfidf.len(), dense, dims, 1.0)?;
     let members: Vec<Vec<u32>> = (0..clusters.len() as u32)
@@ -77,11 +81,17 @@ pub(super) fn rank_labels(
                 keep_duals: start.is_none() && documents.refits(),
                 ..config.ranker.solver()
             };
-            train_rankers(&set, &solver, config.seed, start, &|done| {
+            let mut trained = train_rankers(&set, &solver, config.seed, start, &|done| {
                 progress.done(before + done, Some(total));
                 !progress.stopped()
             })
-            .ok_or(TrainError::Interrupted)
+            .ok_or(TrainError::Interrupted)?;
+            if let Some(directions) = &directions {
+                for rankers in &mut trained.clusters {
+                    *rankers = directions.spread(rankers);
+                }
+            }
+            Ok::<_, TrainError>(trained)
         };
     let first = solve(&|d| !documents.held_out[d], &matched.first_predicted, None, 0)?;
     if !documents.refits() {
