@@ -20,7 +20,7 @@ pub(super) struct Args {
     threads: Vec<usize>,
     /// Language of the texts
     #[arg(long, default_value = "en", value_name = "TAG")]
-    language: String,
+    language: Language,
 }
 
 /// What one worker saw.
@@ -35,11 +35,7 @@ struct Seen {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let source = CorpusSource::detect(&args.corpus)?;
-    let (language, lexicon, options) = (
-        Language::from_tag(&args.language),
-        EntityLexicon::default(),
-        Options::default(),
-    );
+    let (language, lexicon, options) = (args.language, EntityLexicon::default(), Options::default());
     say!(
         "threads\tdocuments\tMB of text\tvertices\tedges\tseconds\tdocuments/s\tms a KeyGraph on its thread\tpeak MB"
     )?;

@@ -35,7 +35,7 @@ enum Command {
         reading: Reading,
         /// Language of the texts, for counting sentences
         #[arg(long, default_value = "en", value_name = "TAG")]
-        language: String,
+        language: Language,
         /// Threads; all cores unless told
         #[arg(long, value_name = "N")]
         threads: Option<usize>,
@@ -194,7 +194,7 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
         } => {
             let threads = threads.unwrap_or_else(data::available_threads);
             let mut reader = reading.open()?;
-            let stats = data::corpus_stats(&mut reader, Language::from_tag(&language), threads)?;
+            let stats = data::corpus_stats(&mut reader, language, threads)?;
             if json {
                 say!("{}", serde_json::to_string(&stats)?)?;
             } else {

@@ -314,10 +314,8 @@ impl TrainConfig {
                 expected: expected.to_owned(),
             })
         };
-        // A tag that is not known may be a slip of the pen; `und` says that it is not.
-        if self.text_language() == Some(Language::Neutral) && !self.language.eq_ignore_ascii_case("und") {
-            let tags: Vec<&str> = Language::ALL.iter().map(|language| language.tag()).collect();
-            let expected = format!("auto, or one of {}", tags.join(" "));
+        if self.language != "auto" && self.language.parse::<Language>().is_err() {
+            let expected = format!("auto, or one of {}", Language::tags());
             return wrong("language", format!("{:?}", self.language), &expected);
         }
         // A number that is not one fails every range; elsewhere in the file it is looked for below.

@@ -1,6 +1,7 @@
 //! Which language a text is in, as far as the program needs to know.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[cfg(feature = "all-languages")]
@@ -85,6 +86,11 @@ impl Language {
             .into_iter()
             .find(|language| primary.eq_ignore_ascii_case(language.tag()))
             .unwrap_or(Self::Neutral)
+    }
+
+    /// Every tag, between blanks.
+    pub fn tags() -> String {
+        Self::ALL.map(Self::tag).join(" ")
     }
 
     /// The BCP-47 tag; `und` ("undetermined") for `Neutral`.
@@ -172,6 +178,29 @@ impl Language {
     }
 }
 
+/// A tag that names no language we know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{tag:?}: no stop words and stemmer for this language; known: {}, the last going on without them",
+    Language::tags()
+)]
+pub struct UnknownLanguage {
+    tag: String,
+}
+
+/// As a person writes a tag: one that is not known may be a slip of the pen, and `und` says that it is not.
+impl FromStr for Language {
+    type Err = UnknownLanguage;
+
+    fn from_str(tag: &str) -> Result<Self, UnknownLanguage> {
+        let language = Self::from_tag(tag);
+        if language == Self::Neutral && !tag.trim().eq_ignore_ascii_case(Self::Neutral.tag()) {
+            return Err(UnknownLanguage { tag: tag.to_owned() });
+        }
+        Ok(language)
+    }
+}
+
 impl fmt::Display for Language {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.tag())
@@ -213,6 +242,17 @@ mod tests {
             let json = serde_json::to_string(&language).unwrap();
             assert_eq!(serde_json::from_str::<Language>(&json).unwrap(), language);
         }
+    }
+
+    #[test]
+    fn a_misspelt_tag_is_refused_and_an_unknown_language_can_be_meant() {
+        let refused = "enlish".parse::<Language>().unwrap_err().to_string();
+        assert!(
+            refused.contains("\"enlish\"") && refused.contains(" en "),
+            "{refused}"
+        );
+        assert_eq!("und".parse(), Ok(Language::Neutral));
+        assert_eq!("en-GB".parse(), Ok(Language::English));
     }
 
     #[test]

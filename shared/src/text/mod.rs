@@ -34,7 +34,7 @@ pub mod wordpiece;
 mod words;
 
 pub use guess::LanguageGuess;
-pub use language::Language;
+pub use language::{Language, UnknownLanguage};
 pub use sentences::{MAX_SENTENCE_BYTES, sentences};
 pub use stems::{StemCache, Stemmer};
 pub use stop_words::is_stop_word;
