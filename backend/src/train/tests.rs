@@ -222,6 +222,41 @@ fn the_number_of_threads_does_not_change_a_byte() {
 }
 
 #[test]
+fn rankers_that_learn_along_few_directions_read_the_whole_vector() {
+    let directory = tempfile::tempdir().unwrap();
+    let along = |directions: usize| {
+        let out = directory.path().join(directions.to_string());
+        let settings = format!(
+            "[encoder]\nname = \"lsa\"\ndims = 24\n[ranker]\nembedding = true\ndirections = {directions}"
+        );
+        let request = TrainRequest {
+            config: TrainConfig::of_preset_with("fast", "test", &settings).unwrap(),
+            ..request(&out)
+        };
+        train(&request, &|_| {}).unwrap();
+        Model::load(&out).unwrap()
+    };
+    let (whole, few, all) = (along(0), along(6), along(24));
+    assert_eq!(all.manifest.parts, whole.manifest.parts);
+    assert_ne!(
+        few.manifest.parts["rankers.bin"],
+        whole.manifest.parts["rankers.bin"]
+    );
+    let document = crate::data::open(garden()).unwrap().next().unwrap().unwrap();
+    let options = FinishOptions {
+        top: 1,
+        explain: true,
+        keygraph: false,
+    };
+    for model in [whole, few] {
+        let report = crate::evaluate::evaluate(&model, &CorpusSource::detect(garden()).unwrap(), 2).unwrap();
+        assert!(report.get("P@1").unwrap() > 80.0, "{report:?}");
+        let response = model.tag(&document.text, options).unwrap();
+        assert_ne!(response.tags[0].evidence.as_ref().unwrap().embedding, 0.0);
+    }
+}
+
+#[test]
 fn a_corpus_without_a_labelled_document_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let corpus = directory.path().join("bare.jsonl");
