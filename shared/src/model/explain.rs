@@ -215,7 +215,8 @@ fn listed(mut shares: Vec<Share<'_>>) -> (Vec<WordEvidence>, f32) {
             .total_cmp(&a.weight.abs())
             .then_with(|| a.text.cmp(b.text))
     });
-    let others = shares.iter().skip(LISTED_WORDS).map(|share| share.weight).sum();
+    // A sum of nothing would be −0, and print so.
+    let others = (shares.iter().skip(LISTED_WORDS)).fold(0.0, |sum, share| sum + share.weight);
     shares.truncate(LISTED_WORDS);
     shares.sort_unstable_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.text.cmp(b.text)));
     let words = shares.iter().map(|share| WordEvidence {
