@@ -157,14 +157,13 @@ pub(super) fn encode(
         run.learned = Some(PreparedWriter::create(&work.path(LEARNED), dims)?);
         run.held = Some(PreparedWriter::create(&work.path(HELD), dims)?);
     }
-    let mut sources: Vec<(&CorpusSource, bool)> = vec![(&request.corpus, true)];
-    sources.extend(request.valid.as_ref().map(|valid| (valid, false)));
-    for (source, labelled_only) in sources {
+    let known = |name: &String| documents.gathered.label_names.binary_search(name).is_ok();
+    for source in std::iter::once(&request.corpus).chain(&request.valid) {
         let mut chunk: Vec<Document> = Vec::with_capacity(CHUNK);
         for document in source.open()? {
             let document = document?;
-            // The read stage left the same documents out.
-            if labelled_only && document.labels.is_empty() {
+            // The read stage left the same documents out; training knows all of its own labels.
+            if !document.labels.iter().any(known) {
                 continue;
             }
             chunk.push(document);

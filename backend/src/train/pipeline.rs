@@ -227,7 +227,11 @@ fn with_validation(
                     .map(|label| label as u32)
                     .collect();
                 unknown += document.labels.len() - labels.len();
-                unlabelled += usize::from(labels.is_empty());
+                // Who labelled nothing did not say that everything is wrong.
+                if labels.is_empty() {
+                    unlabelled += 1;
+                    continue;
+                }
                 labels.sort_unstable();
                 labels.dedup();
                 gathered.labels.push(labels);
@@ -238,7 +242,7 @@ fn with_validation(
             progress.tell_left_out(&reader);
             if unlabelled + unknown > 0 {
                 progress.warn(format!(
-                    "validation: {unknown} labels that training does not know were passed over, {unlabelled} documents have no other"
+                    "validation: {unknown} labels that training does not know were passed over, and {unlabelled} documents that have no other"
                 ));
             }
         }
@@ -252,9 +256,7 @@ fn with_validation(
 
 fn tell_counts(documents: &Documents, progress: &Progress<'_>) {
     let gathered = &documents.gathered;
-    let held = (documents.held_out.iter().zip(&gathered.labels))
-        .filter(|(held, labels)| **held && !labels.is_empty())
-        .count();
+    let held = documents.held_out.iter().filter(|&&held| held).count();
     progress.info(format!(
         "{} documents, {} labels, {} terms; texts are read as language {}; the score is fitted on {held} documents",
         documents.training,
@@ -341,10 +343,7 @@ fn calibrate(
     let gathered = &documents.gathered;
     let names = (config.score.names)
         .then(|| LabelNames::new(gathered.label_names.iter().map(String::as_str), &gathered.tfidf));
-    // Who labelled nothing did not say that everything is wrong.
-    let labelled = |document: u32| !gathered.labels[document as usize].is_empty();
     let held: Vec<HeldOut> = (matched.held_log_odds.par_iter())
-        .filter(|(document, _)| labelled(*document))
         .map(|(document, log_odds)| {
             let document = *document as usize;
             let truth = &documents.gathered.labels[document];
