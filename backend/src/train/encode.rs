@@ -15,7 +15,7 @@ use super::parts::{put_lsa, take_lsa};
 use super::pipeline::{Documents, TrainRequest};
 use super::work::Work;
 use super::{Progress, TrainConfig, TrainError};
-use crate::data::{CorpusSource, Document};
+use crate::data::Document;
 use crate::encoder::cache::{CachedEncoder, EmbeddingCache};
 use crate::encoder::{self, Encoder};
 use crate::matcher::{DeviceChoice, PreparedGraphs, PreparedWriter};
