@@ -65,7 +65,7 @@ fn a_missing_file_and_an_unknown_language_are_exit_2() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("no-such-file.txt"));
     let output = gnnxml(&["--language", "enlish"], TEXT);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("Known: ar"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("known: ar"));
 }
 
 #[test]
