@@ -126,7 +126,7 @@ impl Prepared {
         let (before, cpu) = (peak_now(), cpu_seconds());
         let trained = self.train(options)?;
         let cpu = (cpu_seconds() - cpu) / f64::from(trained.epochs);
-        let peak = (before + peak_now()) / 2.0;
+        let peak = f64::midpoint(before, peak_now());
         let found: Vec<Vec<u32>> = predict(&trained.matcher, &self.valid, self.top)?
             .into_iter()
             .map(|top| top.into_iter().map(|(cluster, _)| cluster).collect())

@@ -71,7 +71,7 @@ pub enum LearnError {
     #[error(transparent)]
     Model(#[from] ModelError),
     #[error(transparent)]
-    Train(#[from] TrainError),
+    Train(Box<TrainError>),
     #[error(
         "{}: the model remembers no documents; expected one trained with `[score] remembered_words` above 0: train it again",
         path.display()
@@ -87,6 +87,12 @@ pub enum LearnError {
     Document { id: String, error: anyhow::Error },
     #[error("the label clusters do not take the new labels: {0}")]
     Clusters(#[from] crate::labels::LabelError),
+}
+
+impl From<TrainError> for LearnError {
+    fn from(error: TrainError) -> Self {
+        Self::Train(Box::new(error))
+    }
 }
 
 impl LearnError {
