@@ -5,6 +5,7 @@
 
 pub mod cli;
 pub mod collective;
+pub mod cpu_time;
 pub mod data;
 pub mod encoder;
 pub mod evaluate;

@@ -77,17 +77,3 @@ pub(super) fn peak_megabytes() -> u64 {
         })
         .map_or(0, |kilobytes| kilobytes / 1024)
 }
-
-/// CPU seconds of this process so far; 0 where the system does not tell.
-pub(super) fn cpu_seconds() -> f64 {
-    let of = |stat: &str| {
-        // After the command's name in brackets: state is field 3, user and system ticks fields 14 and 15.
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-        let ticks = fields.next()?.parse::<f64>().ok()? + fields.next()?.parse::<f64>().ok()?;
-        Some(ticks / 100.0)
-    };
-    std::fs::read_to_string("/proc/self/stat")
-        .ok()
-        .and_then(|stat| of(&stat))
-        .unwrap_or(0.0)
-}

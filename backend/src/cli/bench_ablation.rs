@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use super::WrongInput;
-use super::bench::{cpu_seconds, trained};
+use super::bench::trained;
 use super::dot_plot::{Dot, dot_plot};
+use crate::cpu_time::cpu_seconds;
 use crate::data::{CorpusSource, IdFilter, available_threads};
 use crate::train::TrainConfig;
 

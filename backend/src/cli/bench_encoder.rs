@@ -16,7 +16,7 @@ use gnnxml_shared::model::encoder::SentenceEncoder;
 use gnnxml_shared::model::encoder::bert::Tokens;
 
 use super::WrongInput;
-use super::bench::cpu_seconds;
+use crate::cpu_time::cpu_seconds;
 use crate::encoder::bert::NativeBert;
 use crate::encoder::{Encoder, Precision, distil, place_of};
 

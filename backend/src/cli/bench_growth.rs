@@ -10,7 +10,8 @@ use std::time::Instant;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::bench::{cpu_seconds, peak_megabytes, trained};
+use super::bench::{peak_megabytes, trained};
+use crate::cpu_time::cpu_seconds;
 use crate::data::{CorpusSource, CorpusWriter, Document, WriteFormat, available_threads};
 use crate::labels::generate::Shape;
 use crate::train::TrainConfig;

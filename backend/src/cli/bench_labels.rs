@@ -15,6 +15,7 @@ use serde::Deserialize;
 use super::WrongInput;
 use super::bench::peak_megabytes;
 use crate::collective::SingleProcess;
+use crate::cpu_time::cpu_seconds;
 use crate::data::{self, LabelVocabulary};
 use crate::labels::generate::Shape;
 use crate::labels::{
@@ -404,17 +405,4 @@ fn words_of(text: &str) -> BTreeMap<String, u32> {
         }
     }
     words
-}
-
-/// CPU seconds of the threads this process has, to the nanosecond.
-fn cpu_seconds() -> f64 {
-    let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
-        return 0.0;
-    };
-    threads
-        .flatten()
-        .filter_map(|thread| std::fs::read_to_string(thread.path().join("schedstat")).ok())
-        .filter_map(|stat| stat.split_whitespace().next()?.parse::<f64>().ok())
-        .sum::<f64>()
-        / 1e9
 }

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use gnnxml_shared::api::TrainEvent;
 use gnnxml_shared::model::matcher::{MatcherConfig, Variant};
 
-use super::bench::cpu_seconds;
+use crate::cpu_time::cpu_seconds;
 use crate::matcher::{TrainData, TrainOptions, TrainedMatcher, measured_peak_gflops, predict, train};
 use prepared::{Prepared, shape};
 use tries::changed;

@@ -51,9 +51,13 @@ impl Display {
                 }
                 bar.set_position(*done);
             }
-            TrainEvent::StageDone { stage, seconds } => {
+            TrainEvent::StageDone {
+                stage,
+                seconds,
+                cpu_seconds,
+            } => {
                 bar.finish_and_clear();
-                tell!("{:<10} {seconds:.1} s", name(*stage));
+                tell!("{:<10} {seconds:.1} s, {cpu_seconds:.1} CPU s", name(*stage));
             }
             TrainEvent::Epoch {
                 epoch,

@@ -1,6 +1,5 @@
 //! Stage `match`: which clusters a document belongs to, by words, by graph, or by both.
 
-use gnnxml_shared::api::{Stage, TrainEvent};
 use gnnxml_shared::model::ranker::ClusterRankers;
 use gnnxml_shared::model::score::log_sigmoid;
 use gnnxml_shared::model::score::strongest;
@@ -337,19 +336,7 @@ fn train_graph(
         label_documents: &label_documents,
         validation,
     };
-    let trained = crate::matcher::train(data, &options, &mut |event| {
-        // The pipeline announces its own stages.
-        if !matches!(
-            event,
-            TrainEvent::StageStarted { stage: Stage::Match }
-                | TrainEvent::StageDone {
-                    stage: Stage::Match,
-                    ..
-                }
-        ) {
-            progress.emit(event);
-        }
-    })?;
+    let trained = crate::matcher::train(data, &options, &mut |event| progress.emit(event))?;
     if trained.interrupted {
         return Err(TrainError::Interrupted);
     }

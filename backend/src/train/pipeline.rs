@@ -22,6 +22,7 @@ use super::fit::{self, HeldOut, Outcome as Scored};
 use super::matching::{Matched, match_clusters};
 use super::model::{CorpusFacts, Model};
 use super::place::Place;
+use super::progress::Spent;
 use super::ranking::{Ranked, rank_labels};
 use super::work::Work;
 use super::{Gathered, Progress, TrainConfig, TrainError, gather};
@@ -175,7 +176,7 @@ pub fn train(request: &TrainRequest, emit: &(dyn Fn(TrainEvent) + Sync)) -> Resu
     progress(Stage::Save).check()?;
 
     emit(TrainEvent::StageStarted { stage: Stage::Save });
-    let saving = Instant::now();
+    let saving = Spent::now();
     let corpus = CorpusFacts {
         fingerprint,
         documents: documents.training,
@@ -198,10 +199,7 @@ pub fn train(request: &TrainRequest, emit: &(dyn Fn(TrainEvent) + Sync)) -> Resu
     model.manifest.metrics.clone_from(&metrics);
     model.save(&request.out)?;
     work.remove();
-    emit(TrainEvent::StageDone {
-        stage: Stage::Save,
-        seconds: saving.elapsed().as_secs_f64(),
-    });
+    emit(saving.done(Stage::Save));
     let seconds = started.elapsed().as_secs_f64();
     emit(TrainEvent::Done { seconds });
     Ok(Outcome { metrics, seconds })

@@ -7,10 +7,36 @@ use std::time::{Duration, Instant};
 use gnnxml_shared::api::{LogLevel, Stage, TrainEvent};
 
 use super::TrainError;
+use crate::cpu_time::cpu_seconds;
 use crate::data::CorpusReader;
 
 /// Progress lines at most this often.
 const EVERY: Duration = Duration::from_millis(200);
+
+/// What a stage takes, from when it was made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spent {
+    started: Instant,
+    cpu_before: f64,
+}
+
+impl Spent {
+    pub(super) fn now() -> Self {
+        Self {
+            started: Instant::now(),
+            cpu_before: cpu_seconds(),
+        }
+    }
+
+    /// The event that ends the stage.
+    pub(super) fn done(self, stage: Stage) -> TrainEvent {
+        TrainEvent::StageDone {
+            stage,
+            seconds: self.started.elapsed().as_secs_f64(),
+            cpu_seconds: cpu_seconds() - self.cpu_before,
+        }
+    }
+}
 
 /// A stage's voice.
 pub struct Progress<'a> {

@@ -3,12 +3,12 @@
 //! KEY is a hash of the program's version, the settings and what is read, so a resumed run can only ever find its own.
 
 use std::path::PathBuf;
-use std::time::Instant;
 
 use gnnxml_shared::api::{LogLevel, Stage, TrainEvent};
 use sha2::{Digest, Sha256};
 
 use super::codec::{PartError, PartReader, PartWriter};
+use super::progress::Spent;
 use super::{TrainConfig, TrainError};
 
 /// The stage results of one run.
@@ -89,15 +89,12 @@ impl Work {
             }
         }
         emit(TrainEvent::StageStarted { stage });
-        let started = Instant::now();
+        let started = Spent::now();
         let made = run()?;
         let mut part = PartWriter::default();
         save(&made, &mut part);
         part.save(&path)?;
-        emit(TrainEvent::StageDone {
-            stage,
-            seconds: started.elapsed().as_secs_f64(),
-        });
+        emit(started.done(stage));
         Ok(made)
     }
 

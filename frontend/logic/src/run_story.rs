@@ -122,7 +122,7 @@ impl RunStory {
                     },
                 );
             }
-            TrainEvent::StageDone { stage, seconds } => {
+            TrainEvent::StageDone { stage, seconds, .. } => {
                 self.stages.insert(*stage, StageState::Done { seconds: *seconds });
             }
             TrainEvent::Epoch {
@@ -236,6 +236,7 @@ mod tests {
             &TrainEvent::StageDone {
                 stage: Stage::Rank,
                 seconds: 12.0,
+                cpu_seconds: 23.0,
             },
         );
         assert_eq!(story.stage(Stage::Rank), StageState::Done { seconds: 12.0 });

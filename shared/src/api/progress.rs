@@ -76,6 +76,9 @@ pub enum TrainEvent {
     StageDone {
         stage: Stage,
         seconds: f64,
+        /// What all threads of the run took together; 0 from a run that did not say.
+        #[serde(default)]
+        cpu_seconds: f64,
     },
     /// One epoch of the matcher.
     Epoch {
