@@ -33,6 +33,7 @@ pub(crate) fn target_dir() -> PathBuf {
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
     println!("▸ {shown}");
+    forget_our_package(command);
     let start = Instant::now();
     let status = command
         .current_dir(root())
@@ -44,6 +45,18 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     }
     println!("  {:.1} s", start.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Cargo tells a program it runs which package the program is of. A cargo further down must not hear it: build scripts that
+/// watch these variables would take every build of ours for another one than a build from the shell, and run again.
+fn forget_our_package(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if let Some(name) = name.to_str()
+            && (name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+        {
+            command.env_remove(name);
+        }
+    }
 }
 
 fn shown(command: &Command) -> String {
