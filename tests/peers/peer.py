@@ -51,7 +51,7 @@ def figures(rankings, truth, train):
     """Precision, nDCG and propensity-scored precision, the last as a ratio of sums."""
     weight = propensity_weights(train)
     discount = [1 / math.log2(place + 2) for place in range(5)]
-    totals = dict.fromkeys([f"{m}@{k}" for m in ("P", "nDCG", "PSP") for k in (1, 3, 5)], 0.0)
+    totals = dict.fromkeys([f"{m}@{k}" for m in ("P", "nDCG", "RP", "PSP") for k in (1, 3, 5)], 0.0)
     best = dict.fromkeys((1, 3, 5), 0.0)
     used = 0
     for ranking, row in zip(rankings, truth):
@@ -64,6 +64,7 @@ def figures(rankings, truth, train):
             hits = [(place, l) for place, l in enumerate(ranking[:k]) if l in right]
             totals[f"P@{k}"] += len(hits) / k
             totals[f"nDCG@{k}"] += sum(discount[p] for p, _ in hits) / sum(discount[: min(k, len(right))])
+            totals[f"RP@{k}"] += len(hits) / min(k, len(right))
             totals[f"PSP@{k}"] += sum(weight[l] for _, l in hits)
             best[k] += sum(gains[:k])
     for name in totals:
