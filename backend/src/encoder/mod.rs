@@ -127,7 +127,8 @@ pub fn place_of(name: &str) -> PathBuf {
     home().join("encoders").join(name)
 }
 
-fn fetched(name: &str) -> Result<PathBuf, EncoderError> {
+/// The directory of a named encoder whose weights are here.
+pub fn fetched(name: &str) -> Result<PathBuf, EncoderError> {
     let directory = place_of(name);
     if directory.is_dir() {
         Ok(directory)
