@@ -250,6 +250,7 @@ assert annif.api_info["version"], annif.api_info
 projects = annif.projects
 assert [p["project_id"] for p in projects][0] == "active" and len(projects) == 2, projects
 assert projects[0]["name"] == "Small <b>model</b>" and projects[0]["is_trained"]
+assert projects[0]["language"] == sys.argv[2] and projects[0]["vocab"]["languages"] == [sys.argv[2]], projects
 assert annif.get_project("active")["backend"]["backend_id"] == "gnnxml"
 text = "The trawler left the harbour with its net; the cod quota was small."
 found = annif.suggest("active", text, limit=3)
@@ -267,8 +268,13 @@ for wrong in (lambda: annif.get_project("nothing"), lambda: annif.suggest("nothi
     else:
         raise AssertionError("a project that does not exist was found")
 "#;
+    let models = server.get("/api/v1/models").unwrap();
+    let id = models["active"].as_str().unwrap();
+    let manifest = server
+        .get(&format!("/api/v1/models/{id}/bundle/manifest.json"))
+        .unwrap();
     let said = Command::new(python)
-        .args(["-c", script, &server.base])
+        .args(["-c", script, &server.base, manifest["language"].as_str().unwrap()])
         .output()
         .unwrap();
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));

@@ -137,6 +137,7 @@ fn describe(folder: &Path) -> Answer<NewModel> {
         name: String::new(),
         run: None,
         encoder: engine.manifest().encoder.clone(),
+        language: engine.manifest().language.clone(),
         labels: engine.manifest().labels,
         clusters: engine.manifest().clusters,
         bytes,

@@ -78,6 +78,8 @@ const STEPS: &[&str] = &[
         rejected TEXT NOT NULL
     ) STRICT;
     ",
+    // 2: the language of a model's texts, unknown of those recorded before
+    "ALTER TABLE models ADD COLUMN language TEXT NOT NULL DEFAULT 'und';",
 ];
 
 /// Brings the schema to the newest version, one transaction a step.
@@ -95,5 +97,24 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
         transaction.execute_batch(step)?;
         transaction.pragma_update(None, "user_version", found + 1)?;
         transaction.commit()?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_recorded_before_languages_were_is_of_an_undetermined_one() {
+        let mut database = Connection::open_in_memory().unwrap();
+        database.execute_batch(STEPS[0]).unwrap();
+        database.pragma_update(None, "user_version", 1).unwrap();
+        let model = "INSERT INTO models (id, name, created, encoder, labels, clusters, bytes, metrics) \
+                     VALUES ('a', 'old', 1, 'none', 3, 1, 5, '{}')";
+        database.execute(model, []).unwrap();
+        migrate(&mut database).unwrap();
+        let language: String =
+            (database.query_row("SELECT language FROM models", [], |row| row.get(0))).unwrap();
+        assert_eq!(language, "und");
     }
 }

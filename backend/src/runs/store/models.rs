@@ -14,6 +14,8 @@ pub struct NewModel {
     pub name: String,
     pub run: Option<u64>,
     pub encoder: String,
+    /// BCP-47 tag of the texts' language.
+    pub language: String,
     pub labels: u64,
     pub clusters: u64,
     pub bytes: u64,
@@ -27,7 +29,7 @@ pub struct ModelRow {
     pub model: NewModel,
 }
 
-const COLUMNS: &str = "id, name, created, run, encoder, labels, clusters, bytes, metrics";
+const COLUMNS: &str = "id, name, created, run, encoder, labels, clusters, bytes, metrics, language";
 
 fn model(row: &Row<'_>) -> rusqlite::Result<(ModelRow, String)> {
     let metrics: String = row.get(8)?;
@@ -42,6 +44,7 @@ fn model(row: &Row<'_>) -> rusqlite::Result<(ModelRow, String)> {
             clusters: unsigned(row.get(6)?),
             bytes: unsigned(row.get(7)?),
             metrics: BTreeMap::new(),
+            language: row.get(9)?,
         },
     };
     Ok((row, metrics))
@@ -57,8 +60,10 @@ impl Store {
     pub fn add_model(&self, new: &NewModel) -> Result<()> {
         self.write(|db| {
             db.execute(
-                "INSERT INTO models (id, name, created, run, encoder, labels, clusters, bytes, metrics) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
-                 ON CONFLICT (id) DO UPDATE SET name = excluded.name, run = excluded.run",
+                &format!(
+                    "INSERT INTO models ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+                     ON CONFLICT (id) DO UPDATE SET name = excluded.name, run = excluded.run, language = excluded.language"
+                ),
                 params![
                     new.id,
                     new.name,
@@ -69,6 +74,7 @@ impl Store {
                     new.clusters as i64,
                     new.bytes as i64,
                     to_json(&new.metrics),
+                    new.language,
                 ],
             )?;
             Ok(())

@@ -45,6 +45,7 @@ fn model(id: &str, run: Option<u64>) -> NewModel {
         name: "m".into(),
         run,
         encoder: "lsa".into(),
+        language: "fi".into(),
         labels: 3,
         clusters: 1,
         bytes: 5,

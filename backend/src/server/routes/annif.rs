@@ -179,13 +179,13 @@ fn project_of(row: ModelRow, id: &str) -> Project {
     Project {
         id: id.to_owned(),
         name: row.model.name,
-        language: "en".to_owned(),
+        language: row.model.language.clone(),
         backend: Backend {
             backend_id: "gnnxml".to_owned(),
         },
         vocab: Vocabulary {
             vocab_id: row.model.id,
-            languages: vec!["en".to_owned()],
+            languages: vec![row.model.language],
         },
         is_trained: true,
         modification_time: Some(rfc3339(row.created)),
