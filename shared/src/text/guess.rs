@@ -39,19 +39,16 @@ impl LanguageGuess {
         }
     }
 
-    /// The language with most function words; `Neutral` where none has enough.
+    /// The language with most function words; `Neutral` where none has enough, or two have as many.
     pub fn language(&self) -> Language {
-        let mut best = Language::Neutral;
-        for language in Language::ALL {
-            if self.function_words[language as usize] > self.function_words[best as usize] {
-                best = language;
-            }
-        }
-        let enough = LEAST_SHARE * self.words as f64;
-        if self.function_words[best as usize] as f64 >= enough {
-            best
-        } else {
-            Language::Neutral
+        let count = |language: Language| self.function_words[language as usize];
+        let most = Language::ALL.into_iter().map(count).max().unwrap_or(0);
+        let mut first = Language::ALL
+            .into_iter()
+            .filter(|&language| count(language) == most);
+        match (first.next(), first.next()) {
+            (Some(language), None) if most as f64 >= LEAST_SHARE * self.words as f64 => language,
+            _ => Language::Neutral,
         }
     }
 }
@@ -106,6 +103,11 @@ mod tests {
         assert_eq!(of(&["libqt5-core 5.15 amd64", "zlib1g dev"]), Language::Neutral);
         assert_eq!(of(&["漁師は五月に鱈を多く獲った。"]), Language::Neutral);
         assert_eq!(of(&["", "  "]), Language::Neutral);
+        // English, Dutch and German say `in`.
+        assert_eq!(
+            of(&["Cocoa prices in London.", "Cocoa in Ghana."]),
+            Language::Neutral
+        );
     }
 
     #[test]
