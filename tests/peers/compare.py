@@ -25,7 +25,10 @@ def measured(command):
         return usage.ru_utime + usage.ru_stime
 
     before = spent()
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    # Progress bars would bury the table: what a command says beside its answer is shown when it fails.
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)}: exit {done.returncode}\n{done.stderr[-4000:]}")
     return done.stdout, spent() - before
 
 
