@@ -9,6 +9,10 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use gnnxml_backend::encoder::place_of;
+use gnnxml_backend::server::TaggingEngine;
+use gnnxml_backend::train::Model;
+use gnnxml_shared::model::tagger::FinishOptions;
 use serde_json::{Value, json};
 
 /// Far more than an answer takes, far less than a patient test.
@@ -420,15 +424,16 @@ fn a_split_tells_what_it_left_out() {
 /// Rare labels weigh by how many documents there were to learn from, and `learn` adds to them.
 #[test]
 fn a_model_that_learned_on_and_its_bundle_count_the_same_documents() {
-    let lines: Vec<Value> = (BufReader::new(std::fs::File::open(garden()).unwrap())
+    let documents: Vec<Value> = BufReader::new(std::fs::File::open(garden()).unwrap())
         .lines()
-        .take(60))
-    .map(|line| {
-        let mut document: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+        .collect();
+    let again = |document: &Value| {
+        let mut document = document.clone();
         document["id"] = format!("again {}", document["id"]).into();
         document
-    })
-    .collect();
+    };
+    let lines: Vec<Value> = documents.iter().take(60).map(again).collect();
     let (new, model, learned, bundle) = (
         corpus("new.jsonl", &lines),
         model(),
@@ -452,23 +457,41 @@ fn a_model_that_learned_on_and_its_bundle_count_the_same_documents() {
         &gnnxml(&["export", "--model", &path(&learned), "--out", &path(&bundle)]),
         0,
     );
+    // Eight bits may move a tag of a text; only those whose first tag stayed are counted.
+    let (ours, theirs) = (
+        Model::load(&learned).unwrap(),
+        TaggingEngine::load(&bundle).unwrap(),
+    );
+    let stayed = |document: &&Value| {
+        let text = document["text"].as_str().unwrap();
+        let first = FinishOptions {
+            top: 1,
+            ..FinishOptions::default()
+        };
+        ours.tag(text, first).unwrap().tags[0].name == theirs.tag(text, 1, false).unwrap().tags[0].name
+    };
+    let same: Vec<Value> = documents.iter().filter(stayed).cloned().collect();
+    assert!(
+        same.len() * 20 >= documents.len() * 19,
+        "{} of {}",
+        same.len(),
+        documents.len()
+    );
+    let same = corpus("same.jsonl", &same);
     let report = |model: &Path| {
         let output = gnnxml(&[
             "evaluate",
             "--model",
             &path(model),
             "--corpus",
-            &path(&garden()),
+            &path(&same),
             "--json",
         ]);
         assert_exit(&output, 0);
         answers(&output).remove(0)
     };
     let (whole, published) = (report(&learned), report(&bundle));
-    assert_eq!(
-        whole["P@1"], published["P@1"],
-        "eight bits moved a tag: this test needs another corpus"
-    );
+    assert_eq!(whole["P@1"], published["P@1"]);
     assert_eq!(whole["PSP@1"], published["PSP@1"]);
 }
 
@@ -573,4 +596,43 @@ fn texts_tell_their_language_unless_it_is_named() {
     let refused = trained(&["--language", "finnish"]);
     assert_exit(&refused, 2);
     assert!(said(&refused).contains("finnish"), "{}", said(&refused));
+}
+
+#[test]
+fn what_a_missing_encoder_asks_for_leads_to_a_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let train = || {
+        command(folder.path())
+            .args(["train", "--preset", "balanced", "--threads", "2", "--corpus"])
+            .arg(garden())
+            .arg("--out")
+            .arg(folder.path().join("model"))
+            .output()
+            .unwrap()
+    };
+    let refused = train();
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert!(
+        said(&refused).contains("`gnnxml encoder fetch static`"),
+        "{}",
+        said(&refused)
+    );
+
+    let minilm = place_of("minilm");
+    if !minilm.is_dir() {
+        eprintln!(
+            "NOT TESTED further: {} is missing; run `gnnxml encoder fetch minilm`",
+            minilm.display()
+        );
+        return;
+    }
+    let encoders = folder.path().join("cache/encoders");
+    std::fs::create_dir_all(&encoders).unwrap();
+    std::os::unix::fs::symlink(minilm, encoders.join("minilm")).unwrap();
+    let fetched = command(folder.path())
+        .args(["encoder", "fetch", "static"])
+        .output()
+        .unwrap();
+    assert_exit(&fetched, 0);
+    assert_exit(&train(), 0);
 }
