@@ -15,11 +15,22 @@ use crate::npm_file;
 /// How long a page may take for one step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Without a GPU Chromium composes pages where no WebGPU texture can go: the first frame that a canvas shows loses the device.
+/// With Vulkan, in software too, the device stays and takes the frames, but no screenshot shows them.
+const VULKAN_COMPOSITOR: [&str; 4] = [
+    "--use-angle=swiftshader",
+    "--use-vulkan=swiftshader",
+    "--enable-features=Vulkan",
+    "--disable-vulkan-surface",
+];
+
 /// How the browser is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrowserOptions {
     /// Whether `navigator.gpu` finds an adapter (a software one).
     pub webgpu: bool,
+    /// Whether a WebGPU device may also draw into a canvas and lives on.
+    pub webgpu_canvas: bool,
     /// Whether its WebAssembly knows SIMD; only an x86 processor can be made to forget it.
     pub simd: bool,
     pub width: u32,
@@ -31,6 +42,7 @@ impl Default for BrowserOptions {
     fn default() -> Self {
         Self {
             webgpu: false,
+            webgpu_canvas: false,
             simd: true,
             width: 1440,
             height: 900,
@@ -90,8 +102,11 @@ impl Browser {
             &size,
             &user_data,
         ];
-        if options.webgpu {
+        if options.webgpu || options.webgpu_canvas {
             arguments.push("--enable-unsafe-webgpu");
+        }
+        if options.webgpu_canvas {
+            arguments.extend(VULKAN_COMPOSITOR);
         }
         if !options.simd {
             // What V8's SIMD is made of.
