@@ -59,12 +59,12 @@ impl HeldOut {
 const CONTENDERS: usize = 64;
 /// Knots of an isotonic calibration.
 const KNOTS: usize = 64;
-/// b. Weights of the log-odds are fitted to be right; this much of them, beside γ, lies on the plateau of four corpora (docs/results/quality.md).
+/// b. Weights of the log-odds are fitted to be right; this much of them, beside γ, lies on the plateau of four corpora (docs/results/choices.md).
 const EXPONENT: f32 = 0.5;
 /// γ, where a search over it begins.
 const GAMMA: f32 = 0.12;
 /// What another γ must gain, times the root of the number of documents. Small gains along γ trade points of P@1 for points of PSP@1; the size
-/// was set by hand so that a preset keeps to one side of that trade (docs/results/quality.md), not by a test of significance.
+/// was set by hand so that a preset keeps to one side of that trade (docs/results/choices.md), not by a test of significance.
 const GAIN: f64 = 0.3;
 
 /// Fits everything. Without held-out documents the paper's plain product stays.
