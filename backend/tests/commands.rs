@@ -629,10 +629,17 @@ fn what_a_missing_encoder_asks_for_leads_to_a_training() {
     let encoders = folder.path().join("cache/encoders");
     std::fs::create_dir_all(&encoders).unwrap();
     std::os::unix::fs::symlink(minilm, encoders.join("minilm")).unwrap();
-    let fetched = command(folder.path())
-        .args(["encoder", "fetch", "static"])
-        .output()
-        .unwrap();
+    let fetch = || {
+        command(folder.path())
+            .args(["encoder", "fetch", "static"])
+            .output()
+            .unwrap()
+    };
+    let fetched = fetch();
     assert_exit(&fetched, 0);
     assert_exit(&train(), 0);
+    // A table that is here is not made again: the model would no longer know it.
+    let again = fetch();
+    assert_exit(&again, 0);
+    assert!(said(&again).contains("here already"), "{}", said(&again));
 }

@@ -128,13 +128,7 @@ fn run_fetch(args: &FetchArgs) -> anyhow::Result<()> {
     let out = args.out.clone();
     let place = match args.name {
         Fetchable::Minilm => fetch_minilm(out.unwrap_or_else(|| place_of("minilm")))?,
-        Fetchable::Static => run_distil(&DistilArgs {
-            from: Some(fetch_minilm(place_of("minilm"))?),
-            out,
-            dims: TABLE_DIMS,
-            corpus: None,
-            words: TABLE_WORDS,
-        })?,
+        Fetchable::Static => fetch_static(out.unwrap_or_else(|| place_of("static")))?,
     };
     say!("{}", place.display())?;
     Ok(())
@@ -146,6 +140,24 @@ fn fetch_minilm(place: PathBuf) -> anyhow::Result<PathBuf> {
         fetch::Fetched::Now => tell!("fetched minilm into {}", place.display()),
     }
     Ok(place)
+}
+
+/// A table that is here stays: it may be weighted by a corpus, and models that learned from it know its voice.
+fn fetch_static(place: PathBuf) -> anyhow::Result<PathBuf> {
+    if distil::open(&place).is_ok() {
+        tell!(
+            "{} is here already; `gnnxml encoder distil` makes another",
+            place.display()
+        );
+        return Ok(place);
+    }
+    run_distil(&DistilArgs {
+        from: Some(fetch_minilm(place_of("minilm"))?),
+        out: Some(place),
+        dims: TABLE_DIMS,
+        corpus: None,
+        words: TABLE_WORDS,
+    })
 }
 
 fn run_encode(args: &EncodeArgs) -> anyhow::Result<()> {
